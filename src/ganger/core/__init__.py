@@ -1,0 +1,1 @@
+"""The vocabulary and the laws: pure values and functions, standard library only."""

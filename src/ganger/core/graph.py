@@ -1,0 +1,107 @@
+"""What waits for what: edges, joins, and what a parent's end means for its children.
+
+A child waits for its parents. An edge says what the parent must do: succeed, finish in any way, fail, or (for a
+condition) choose that branch. When the parent is final, the edge *holds* or holds *never*. A join of `all` is ready when
+every edge holds and lost with the first that never will; a join of `any` is ready with the first that holds and lost
+when none can. A lost child is cancelled, and that is its own end for its own children.
+
+The decision about a child is made from counts (how many edges are still open, how many of those just closed hold), so
+that several parents settled in one transaction, or a join of a million, cost one decision per child and not one read
+of all its parents.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from ganger.core.errors import CycleFound
+from ganger.core.state import Status
+
+SKIPPED = "skipped"
+"""The reason of a task that was cancelled because its branch was not chosen, or because its parent was skipped."""
+
+
+class On(StrEnum):
+    """What an edge asks of its parent."""
+
+    SUCCESS = "success"
+    FINISHED = "finished"
+    FAILED = "failed"
+    THEN = "then"
+    ELSE = "else"
+
+
+class Join(StrEnum):
+    ALL = "all"
+    ANY = "any"
+
+
+class Edge(NamedTuple):
+    """A parent and what is asked of it. In a submission a negative parent -n is its n-th task."""
+
+    parent: int
+    on: str = On.SUCCESS
+
+
+class Fate(StrEnum):
+    WAITS = "waits"
+    READY = "ready"
+    LOST = "lost"
+
+
+_UNHAPPY = frozenset({Status.TERMINATED, Status.ORPHANED})
+
+
+def holds(on: str, status: int, branch: bool = True) -> bool:
+    """Does the edge hold, now that its parent is final?"""
+    if on == On.FINISHED:
+        return True
+    if on == On.FAILED:
+        return status >= Status.FAILED or status in _UNHAPPY
+    if on == On.ELSE:
+        return status == Status.SUCCEEDED and not branch
+    return status == Status.SUCCEEDED and (branch or on == On.SUCCESS)
+
+
+def fate(join: str, open_edges: int, held: int) -> Fate:
+    """What becomes of a child with `open_edges` edges still undecided, when the last `closed` ones included `held`.
+
+    For `all`, pass held = -1 if any of the closed edges never holds.
+    """
+    if join == Join.ANY:
+        if held > 0:
+            return Fate.READY
+        return Fate.WAITS if open_edges else Fate.LOST
+    if held < 0:
+        return Fate.LOST
+    return Fate.WAITS if open_edges else Fate.READY
+
+
+def lost_reason(on: str, parent: int, status: int, reason: str | None) -> str:
+    """Why a child was cancelled: skipped passes on, anything else names the parent."""
+    unchosen = on in (On.THEN, On.ELSE) and status == Status.SUCCEEDED
+    if unchosen or reason == SKIPPED:
+        return SKIPPED
+    word = _WORDS.get(status, f"failed with code {status}")
+    return f"parent {parent} {word}, and its edge asks for {on}"
+
+
+_WORDS = {
+    int(Status.SUCCEEDED): "succeeded",
+    int(Status.CANCELLED): "was cancelled",
+    int(Status.TERMINATED): "was killed",
+    int(Status.ORPHANED): "was lost",
+    int(Status.FAILED): "failed",
+}
+
+
+def order(parents: Sequence[Iterable[int]]) -> None:
+    """Refuse a cycle among the tasks of one submission: `parents[i]` are the indexes that task i waits for."""
+    if all(parent < index for index, above in enumerate(parents) for parent in above):
+        return
+    try:
+        TopologicalSorter({index: list(above) for index, above in enumerate(parents)}).prepare()
+    except CycleError as error:
+        ring = [int(index) for index in error.args[1]]
+        raise CycleFound(f"these tasks of the submission wait for each other: {ring}", tasks=ring) from None

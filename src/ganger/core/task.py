@@ -1,0 +1,162 @@
+"""A task: one piece of work, as it is submitted, as a holder gets it, and as anybody sees it."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from ganger.core.clock import Moment, Wall
+from ganger.core.graph import Edge, Join
+from ganger.core.ids import BatchId, Fence, NodeId, Position, QueueId, TaskId
+from ganger.core.lease import Lease, Renewal
+
+TOP_PRIORITY = 0
+DEFAULT_PRIORITY = 1024
+LAST_PRIORITY = (1 << 32) - 1
+
+
+class Kind(StrEnum):
+    """What runs a task. A plugin's kind is `plugin:<name>`."""
+
+    COMMAND = "command"
+    SHELL = "shell"
+    FUNCTION = "function"
+    PAYLOAD = "payload"
+    CONDITION = "condition"
+    GROUP = "group"
+
+
+PLUGIN = "plugin:"
+SLOTLESS = frozenset({Kind.CONDITION, Kind.GROUP})
+"""Kinds that never take a slot: they stay blocked until they are concluded."""
+
+
+class OnConflict(StrEnum):
+    """What a submit does when its key is taken: refuse, or give back the task that has it."""
+
+    REFUSE = "refuse"
+    RETURN = "return"
+
+
+class NewTask(NamedTuple):
+    """A task to be. Relative delays are milliseconds; a negative parent or group -n is the submission's n-th task.
+
+    `limit_key` is the concurrency key; `requires` are labels that the node must have. `retry` is the text of a policy,
+    None for the queue's. `ttr` is the length of a touched lease. `open_group` keeps a group waiting for more members.
+    """
+
+    queue: QueueId
+    kind: str
+    spec: bytes = b""
+    priority: int = DEFAULT_PRIORITY
+    delay: int = 0
+    parents: tuple[Edge, ...] = ()
+    join: str = Join.ALL
+    group: int = 0
+    key: str | None = None
+    on_conflict: str = OnConflict.REFUSE
+    description: str | None = None
+    retry: str | None = None
+    timeout: int | None = None
+    renewal: str = Renewal.LIVENESS
+    ttr: int | None = None
+    limit_key: str | None = None
+    requires: tuple[str, ...] = ()
+    open_group: bool = False
+    due: Wall | None = None
+    retry_of: TaskId | None = None
+
+
+class Claimed(NamedTuple):
+    """A task in the hands of a holder: what it needs to run it, and the fence that it names from now on.
+
+    `attempts` and `crashes` are those before this one; `retry` is the policy that counts, the queue's where the task has
+    none. A spec of None is too large to travel along: read it as the task's data `spec`.
+    """
+
+    id: TaskId
+    queue: QueueId
+    kind: str
+    spec: bytes | None
+    fence: Fence
+    holder: NodeId
+    until: Moment | None
+    priority: int
+    attempts: int
+    crashes: int
+    retry: str
+    timeout: int | None
+    status: int
+
+    @property
+    def lease(self) -> Lease:
+        return Lease(self.id, self.fence, self.holder, self.until)
+
+
+class Task(NamedTuple):
+    """A task as anybody sees it."""
+
+    id: TaskId
+    position: Position
+    queue: QueueId
+    kind: str
+    status: int
+    priority: int
+    fence: Fence
+    holder: NodeId | None
+    until: Moment | None
+    key: str | None
+    description: str | None
+    group: TaskId | None
+    batch: BatchId | None
+    join: str
+    waits: int
+    kids: int
+    due: Wall | None
+    delay: int
+    retry: str | None
+    timeout: int | None
+    renewal: str
+    ttr: int | None
+    limit_key: str | None
+    parked: bool
+    avoid: int | None
+    requires: tuple[str, ...]
+    kill: bool
+    attempts: int
+    crashes: int
+    reserves: int
+    timeouts: int
+    releases: int
+    buries: int
+    kicks: int
+    percent: float | None
+    info: str | None
+    reason: str | None
+    branch: bool
+    retry_of: TaskId | None
+    created: Wall
+    modified: Wall
+    started: Wall | None
+    ended: Wall | None
+    spec_size: int
+
+
+class Attempt(NamedTuple):
+    """One execution under one lease, as history keeps it: one row, written when the lease ended."""
+
+    task: TaskId
+    fence: Fence
+    holder: str
+    claimed: Wall
+    started: Wall | None
+    ended: Wall
+    outcome: str
+    code: int
+    reason: str | None
+
+
+class Family(NamedTuple):
+    """The edges around a task."""
+
+    parents: Sequence[tuple[TaskId, str]]
+    children: Sequence[tuple[TaskId, str]]

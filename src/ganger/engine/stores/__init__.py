@@ -1,0 +1,1 @@
+"""The implementations of the store contract."""
