@@ -1,0 +1,210 @@
+"""What follows when tasks end: children are released or lost, groups end, and so on down.
+
+The work is done level by level. All parents that ended in one step are taken together, so that a join that waits for a
+thousand of them is read and written once. Each edge is followed exactly once: a task becomes final once, and it is in
+the same transaction that its edges are followed, or that it is written down as having edges left to follow.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import apsw
+
+from ganger.core.event import Fact
+from ganger.core.graph import SKIPPED, Fate, Join, fate, holds, lost_reason
+from ganger.core.state import RULES, Status
+from ganger.core.task import Kind
+from ganger.engine.store import STEP_EDGES
+from ganger.engine.stores.sqlite.limits import refill
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.step import Step
+
+
+class Ended(NamedTuple):
+    """A task that has just become final, as far as others care."""
+
+    id: int
+    status: int
+    branch: bool
+    reason: str | None
+    kids: int
+    grp: int | None
+    after: int = 0
+
+
+class Child(NamedTuple):
+    id: int
+    queue: int
+    lane: int
+    status: int
+    waits: int
+    any_join: int
+    kids: int
+    grp: int | None
+    due: int | None
+    delay: int
+    limit_key: str | None
+    fence: int
+
+
+class GroupRow(NamedTuple):
+    id: int
+    queue: int
+    lane: int
+    waits: int
+    failures: int
+    kids: int
+    grp: int | None
+    status: int
+
+
+class Closed:
+    """The edges of one child that were decided in this level."""
+
+    __slots__ = ("edges", "held", "why")
+
+    def __init__(self) -> None:
+        self.edges = 0
+        self.held = 0
+        self.why: str | None = None
+
+    def add(self, parent: Ended, on: str) -> None:
+        self.edges += 1
+        if holds(on, parent.status, parent.branch):
+            self.held += 1
+        else:
+            self.why = self.why or lost_reason(on, parent.id, parent.status, parent.reason)
+
+
+class Cascade:
+    """Follows what ended until nothing follows, or the step has followed enough."""
+
+    def __init__(self, step: Step, budget: int = STEP_EDGES) -> None:
+        self.step = step
+        self.budget = budget
+        self.ended: list[Ended] = []
+
+    def run(self) -> None:
+        while self.ended:
+            level, self.ended = self.ended, []
+            self._groups(level)
+            self._children(level)
+        refill(self.step)
+
+    def _children(self, level: list[Ended]) -> None:
+        closed: dict[int, Closed] = {}
+        for parent in level:
+            if parent.kids:
+                self._close(parent, closed)
+        for child in self._read(closed):
+            self._decide(child, closed[child.id])
+
+    def _close(self, parent: Ended, closed: dict[int, Closed]) -> None:
+        rows = list(self.step.run(Q.edges_from, (parent.id, parent.after, self.budget + 1)))
+        for child, on in rows[: self.budget]:
+            closed.setdefault(child, Closed()).add(parent, on)
+        if len(rows) > self.budget:
+            after = rows[self.budget - 1][0] if self.budget else parent.after
+            self.step.run(Q.follow_put, (parent.id, after))
+        elif parent.after:
+            self.step.run(Q.follow_done, (parent.id,))
+        self.budget -= min(len(rows), self.budget)
+
+    def _read(self, closed: Iterable[int]) -> list[Child]:
+        ids = array("q", closed)
+        rows = self.step.run(Q.children_read, (apsw.carray(ids),)) if ids else ()
+        return [Child._make(row) for row in rows]
+
+    def _decide(self, child: Child, closed: Closed) -> None:
+        waits = child.waits - closed.edges
+        if child.status not in (Status.BLOCKED, Status.HELD):
+            self._set_waits(child, max(0, waits))
+            return
+        join, kind = Join.ANY if child.any_join else Join.ALL, self._kind(child.lane)
+        held = closed.held if child.any_join or closed.why is None else -1
+        end = fate(join, waits, held)
+        if end == Fate.LOST:
+            self._lose(child, waits, closed.why or SKIPPED)
+        elif end == Fate.READY and kind == Kind.GROUP:
+            self._set_waits(child, waits)
+            self._conclude(GroupRow._make(next(iter(self.step.run(Q.group_read, (child.id,))))))
+        elif end == Fate.READY and child.status == Status.BLOCKED and kind != Kind.CONDITION:
+            self._unblock(child, waits)
+        else:
+            # A condition that is free to be judged, or a held task: who kicks it looks at what it still waits for.
+            self._set_waits(child, 0 if end == Fate.READY else waits)
+            self.step.woken.add(child.queue)
+
+    def decide_again(self, child: int, gone: int, closed: Closed, free: bool) -> None:
+        """A child's edges were changed by hand: `gone` open ones less. `free`: it has none at all now."""
+        for row in self._read([child]):
+            changed = row._replace(waits=row.waits - gone, any_join=0 if free else row.any_join)
+            if closed.edges or changed.waits == 0:
+                self._decide(changed, closed)
+            else:
+                self._set_waits(changed, changed.waits)
+
+    def _kind(self, lane: int) -> str:
+        return self.step.shelf.lanes[lane].kind
+
+    def _set_waits(self, child: Child, waits: int) -> None:
+        self.step.run(Q.waits_set, (waits, self.step.wall, child.id))
+
+    def _unblock(self, child: Child, waits: int) -> None:
+        step = self.step
+        due = child.due if child.due is not None else step.wall + child.delay if child.delay else None
+        rule = RULES["unblock_later" if due is not None and due > step.wall else "unblock"]
+        # An `any` join is free with its first edge, whatever the others will do.
+        step.run(Q.unblock, (rule.target, 0 if child.any_join else waits, due, step.wall, child.id))
+        self._moved(child, rule.target)
+        step.tell(rule.fact, child.queue, 0, [(child.id, rule.target, child.fence, None)])
+        step.readied(child.queue, child.lane)
+        if child.limit_key is not None:
+            step.keys.add((child.queue, child.limit_key))
+
+    def lose(self, doomed: Iterable[tuple[int, str]]) -> None:
+        """Cancel these, whose edges can never hold."""
+        reasons = dict(doomed)
+        for child in self._read(reasons):
+            self._lose(child, child.waits, reasons[child.id])
+
+    def _lose(self, child: Child, waits: int, reason: str) -> None:
+        step, rule = self.step, RULES["skip"]
+        step.run(Q.cancel_lost, (waits, reason, step.wall, step.wall, child.id))
+        self._moved(child, rule.target)
+        step.tell(rule.fact, child.queue, 0, [(child.id, rule.target, child.fence, reason)])
+        self.ended.append(Ended(child.id, rule.target, True, reason, child.kids, child.grp))
+
+    def _moved(self, child: Child, target: int) -> None:
+        self.step.count(child.queue, child.status, -1)
+        self.step.count(child.queue, target, 1)
+
+    def _groups(self, level: list[Ended]) -> None:
+        members = Counter(ended.grp for ended in level if ended.grp is not None)
+        bad = Counter(ended.grp for ended in level if ended.grp is not None and _unhappy(ended))
+        for group, n in members.items():
+            for row in list(self.step.run(Q.member_ended, (n, bad[group], self.step.wall, group))):
+                self._conclude(GroupRow._make(row))
+
+    def end_groups(self, groups: Iterable[int]) -> None:
+        """Conclude these groups if nothing is left to wait for."""
+        for group in groups:
+            for row in list(self.step.run(Q.group_read, (group,))):
+                self._conclude(GroupRow._make(row))
+
+    def _conclude(self, group: GroupRow) -> None:
+        if group.waits > 0 or group.status != Status.BLOCKED:
+            return
+        step, rule = self.step, RULES["conclude_failed" if group.failures else "conclude"]
+        reason = f"{group.failures} of its members did not succeed" if group.failures else None
+        step.run(Q.conclude, (rule.target, reason, step.wall, step.wall, group.id))
+        step.count(group.queue, group.status, -1)
+        step.count(group.queue, rule.target, 1)
+        step.tell(Fact.SETTLED, group.queue, 0, [(group.id, rule.target, 0, reason)])
+        self.ended.append(Ended(group.id, rule.target, True, reason, group.kids, group.grp))
+
+
+def _unhappy(ended: Ended) -> bool:
+    return ended.status != Status.SUCCEEDED and ended.reason != SKIPPED

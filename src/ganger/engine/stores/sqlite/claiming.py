@@ -1,0 +1,196 @@
+"""How tasks are taken: the heads of the open lanes, merged, as far as the limits allow."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from ganger.core.clock import Wall
+from ganger.core.event import Fact
+from ganger.core.ids import NodeId, TaskId
+from ganger.core.lane import open_to
+from ganger.core.node import Node
+from ganger.core.queue import Queue
+from ganger.core.state import RULES, Status
+from ganger.core.task import Claimed
+from ganger.engine.store import CLAIMED_SPEC, Claim
+from ganger.engine.stores.sqlite.guard import claiming_node
+from ganger.engine.stores.sqlite.limits import refill
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.step import Step
+
+PROMOTED_AT_ONCE = 1_000
+Head = tuple[int, int, int, int, int]
+"""priority, rank, queue, id, lane: they compare in the order of claiming."""
+
+
+class Taken(NamedTuple):
+    claimed: list[Claimed]
+    next_due: Wall | None = None
+    waiting: bool = False
+
+
+def claim(step: Step, request: Claim) -> Taken:
+    node = claiming_node(step, request.holder)
+    queues = [step.shelf.queues[queue].queue for queue in request.queues if queue in step.shelf.queues]
+    most = _node_room(step, node, request.most if not request.ids else len(request.ids))
+    if request.ids:
+        return Taken(_take(step, request, _named(step, node, request.ids, most)))
+    for queue in queues:
+        promote(step, queue.id, PROMOTED_AT_ONCE)
+    refill(step)
+    heads, waiting = _heads(step, node, queues, most)
+    claimed = _take(step, request, heads)
+    short = len(claimed) < request.most
+    return Taken(claimed, _next_due(step, queues) if short else None, waiting or (short and most < request.most))
+
+
+def _node_room(step: Step, node: Node, most: int) -> int:
+    if node.slots is None:
+        return most
+    ((leased,),) = step.run(Q.leased_by_node, (node.id,))
+    return max(0, min(most, node.slots - int(leased)))
+
+
+def promote(step: Step, queue: int, most: int) -> int:
+    """Move due tasks of a queue to queued; how many."""
+    if step.shelf.tally.get((queue, Status.DELAYED), 0) + step.tally.get((queue, Status.DELAYED), 0) <= 0:
+        return 0
+    rule = RULES["promote"]
+    rows = list(step.run(Q.promote_queue, (step.wall, queue, most)))
+    for number, lane, limit_key, fence in rows:
+        step.readied(queue, lane)
+        step.tell(rule.fact, queue, 0, ((number, rule.target, fence, None),))
+        if limit_key is not None:
+            step.keys.add((queue, limit_key))
+    step.count(queue, Status.DELAYED, -len(rows))
+    step.count(queue, rule.target, len(rows))
+    return len(rows)
+
+
+def _heads(step: Step, node: Node, queues: Sequence[Queue], most: int) -> tuple[list[Head], bool]:
+    """The best tasks over all queues, at most `most`, and whether a limit kept others back."""
+    heads: list[Head] = []
+    limited = False
+    for queue in queues:
+        room = _room(step, node, queue)
+        found = _queue_heads(step, node, queue, min(most, room)) if room > 0 else []
+        limited = limited or room < most
+        heads += found
+    heads.sort()
+    return heads[:most], limited
+
+
+def _room(step: Step, node: Node, queue: Queue) -> int:
+    """How many tasks of the queue this node may be given now."""
+    if queue.paused(Wall(step.wall)) or not node.takes_queue(queue.name) or not queue.takes_node(node.name):
+        return 0
+    room, policy = 1 << 30, queue.policy
+    if policy.max_active is not None:
+        room = policy.max_active - step.leased(queue.id)
+    if policy.max_per_node is not None:
+        ((here,),) = step.run(Q.leased_by_node_queue, (node.id, queue.id))
+        room = min(room, policy.max_per_node - here)
+    return room
+
+
+def _queue_heads(step: Step, node: Node, queue: Queue, most: int) -> list[Head]:
+    heads: list[Head] = []
+    for lane in _open_lanes(step, node, queue):
+        found = list(step.run(Q.ready_head, (queue.id, lane, most)))
+        if not found:
+            step.shelf.line_empty(step.session, queue.id, lane)
+        heads += found
+    heads.sort()
+    return heads[:most]
+
+
+def _open_lanes(step: Step, node: Node, queue: Queue) -> Iterator[int]:
+    shelf = step.shelf
+    lined = shelf.lined.get(queue.id, set())
+    alone = not any(_rival(step, other, node, queue) for other in shelf.nodes.values()) if len(lined) > 1 else None
+    for lane in sorted(lined):
+        known = shelf.lanes[lane]
+        if alone is None and known.avoid == node.identity:
+            alone = not any(_rival(step, other, node, queue) for other in shelf.nodes.values())
+        if open_to(known, node, step.wall, bool(alone)):
+            yield lane
+
+
+def _rival(step: Step, other: Node, node: Node, queue: Queue) -> bool:
+    """Another node that is here and takes the queue."""
+    return (
+        other.identity != node.identity
+        and other.live(step.now)
+        and other.takes_queue(queue.name)
+        and queue.takes_node(other.name)
+    )
+
+
+def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> list[Head]:
+    """Those of the named tasks that are ready and allowed, within the limits of their queues."""
+    heads: list[Head] = []
+    given: dict[int, int] = {}
+    for head in sorted(step.run(Q.ready_named, (apsw.carray(array("q", ids)),))):
+        queue = step.shelf.queues[head[2]].queue
+        room = _room(step, node, queue) - given.get(queue.id, 0)
+        if room > 0 and len(heads) < most and open_to(step.shelf.lanes[head[4]], node, step.wall, True):
+            heads.append(head)
+            given[queue.id] = given.get(queue.id, 0) + 1
+    return heads
+
+
+def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
+    if not heads:
+        return []
+    rule = RULES["take" if request.start else "claim"]
+    ids = apsw.carray(array("q", [head[3] for head in heads]))
+    _leave_avoiding(step, heads)
+    bindings = (rule.target, request.holder, step.now, request.length, step.wall, ids)
+    rows = sorted(step.run(Q.claim_take, bindings), key=lambda row: row[:3])
+    entries: dict[int, list[tuple[int, int, int, None]]] = {}
+    for row in rows:
+        entries.setdefault(row[2], []).append((row[3], rule.target, row[6], None))
+    for queue, told in entries.items():
+        step.count(queue, Status.QUEUED, -len(told))
+        step.count(queue, rule.target, len(told))
+        step.tell(Fact.CLAIMED, queue, request.holder, told)
+    return [claimed_from(step, row, request.holder, rule.target) for row in rows]
+
+
+def _leave_avoiding(step: Step, heads: list[Head]) -> None:
+    """Whoever takes a task that avoided another ends that: the lane is for those who wait."""
+    for *_, number, lane in heads:
+        if lane < 0:
+            step.run(Q.lane_set, (step.shelf.plain_lane(step.session, lane), number))
+
+
+def claimed_from(step: Step, row: Sequence[Any], holder: int, status: int) -> Claimed:
+    """A row of the claim as its holder gets it."""
+    priority, _, queue, number, lane, spec, fence, until, attempts, crashes, retry, timeout = row
+    shelf = step.shelf
+    return Claimed(
+        number, queue, shelf.lanes[lane].kind, spec if spec is not None else _large_spec(step, number), fence,
+        NodeId(holder), until, priority, attempts, crashes,
+        retry or shelf.queues[queue].queue.policy.retry, timeout, status,
+    )  # fmt: skip
+
+
+def _large_spec(step: Step, number: int) -> bytes | None:
+    for value, size in step.run(Q.spec_read, (number,)):
+        return value if size <= CLAIMED_SPEC else None
+    return None
+
+
+def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
+    """When to look again: the first delayed task, the end of a pause, the end of an avoiding lane."""
+    times = [queue.paused_until for queue in queues if queue.paused(Wall(step.wall))]
+    for queue in queues:
+        times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
+        times += [
+            Wall(known.avoid_until)
+            for lane in step.shelf.lined.get(queue.id, ())
+            if step.wall < (known := step.shelf.lanes[lane]).avoid_until
+        ]
+    return min(times, default=None)

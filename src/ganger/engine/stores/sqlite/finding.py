@@ -1,0 +1,95 @@
+"""How tasks are found: by the index that fits the question, in the order of their ids, in bounded walks.
+
+Ids are positions in this store, so a cursor is an id. A question without an index of its own (the queued tasks of
+everywhere) walks the table, at most `WALK` rows a page: such a page may be short and still have a next one.
+"""
+
+import json
+from functools import cache
+from typing import Any
+
+import apsw
+
+from ganger.core.ids import Position
+from ganger.core.task import Task
+from ganger.engine.store import Page, Query
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.reading import task_from, with_spec_sizes
+
+WALK = 20_000
+_USUAL = frozenset({-2, -1, 0, 1})
+_LAST = (1 << 63) - 1
+
+
+def find(connection: apsw.Connection, query: Query) -> Page:
+    bindings = _bindings(query)
+    driver = _driver(query)
+    if driver == "by_status":
+        return _by_status(connection, query, bindings)
+    if driver == "by_holder":
+        return _by_holder(connection, query, bindings)
+    last = _walk(connection, query, driver, bindings) if driver in ("by_id", "by_queue") else None
+    bindings["last"] = _LAST * (-1 if query.newest_first else 1) if last is None else last
+    found = _run(connection, statement(driver, query.newest_first), bindings)
+    return _page(found, query.most, last)
+
+
+def _driver(query: Query) -> str:
+    for field in ("key", "holder", "group", "batch", "parent"):
+        if getattr(query, field) is not None:
+            return f"by_{field}"
+    if query.statuses and not _USUAL & set(query.statuses):
+        return "by_status"
+    return "by_id" if query.queue is None else "by_queue"
+
+
+def _bindings(query: Query) -> dict[str, Any]:
+    start = (_LAST if query.newest_first else 0) if query.after is None else query.after
+    statuses = None if query.statuses is None else json.dumps(query.statuses)
+    return query._asdict() | {"after": start, "statuses": statuses, "walk": WALK, "most": query.most + 1}
+
+
+@cache
+def statement(driver: str, newest_first: bool) -> str:
+    """The query of a driver, turned round where the newest go first."""
+    text: str = getattr(Q, f"find_{driver}")
+    if not newest_first:
+        return text
+    turned = text.replace("> :after", "< :after").replace("<= :last", ">= :last")
+    return turned.replace(" ASC", " DESC")
+
+
+def _walk(connection: apsw.Connection, query: Query, driver: str, bindings: dict[str, Any]) -> int | None:
+    """Where a bounded walk ends; None if the end of the table comes first."""
+    walk = statement("walk_id" if driver == "by_id" else "walk_queue", query.newest_first)
+    return next((row[0] for row in connection.execute(walk, bindings)), None)
+
+
+def _run(connection: apsw.Connection, text: str, bindings: dict[str, Any]) -> list[Task]:
+    rows = list(connection.execute(text, bindings))
+    return with_spec_sizes(connection, [task_from(row) for row in rows], rows)
+
+
+def _page(found: list[Task], most: int, last: int | None) -> Page:
+    if len(found) > most:
+        return Page(found[:most], found[most - 1].position)
+    return Page(found, None if last is None else Position(last))
+
+
+def _by_status(connection: apsw.Connection, query: Query, bindings: dict[str, Any]) -> Page:
+    """One walk per status, merged."""
+    text = statement("by_status", query.newest_first)
+    found = [
+        task for status in set(query.statuses or ()) for task in _run(connection, text, bindings | {"status": status})
+    ]
+    return _page(
+        sorted(found, key=lambda task: task.id, reverse=query.newest_first)[: query.most + 1], query.most, None
+    )
+
+
+def _by_holder(connection: apsw.Connection, query: Query, bindings: dict[str, Any]) -> Page:
+    """A node's leases are few, and their index is by queue: they are sorted here."""
+    found = _run(connection, statement("by_holder", query.newest_first), bindings)
+    return _page(
+        sorted(found, key=lambda task: task.id, reverse=query.newest_first)[: query.most + 1], query.most, None
+    )

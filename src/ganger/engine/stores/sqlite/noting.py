@@ -1,0 +1,84 @@
+"""How a holder's words are kept: touch, progress, data and output, each under its fence."""
+
+from typing import NamedTuple
+
+from ganger.core.event import Fact
+from ganger.core.lease import DEFAULT_TTR
+from ganger.core.state import LEASED, Verdict, is_final
+from ganger.databases.sqlite import Session
+from ganger.engine.store import Chunk, Datum, Note, Progress, Touch
+from ganger.engine.stores.sqlite.dropping import OUTPUT_BYTES
+from ganger.engine.stores.sqlite.guard import lease_valid
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.step import Step
+
+
+class Noted(NamedTuple):
+    queue: int
+    status: int
+    fence: int
+    holder: int | None
+    until: int | None
+    touch: int
+    ttr: int | None
+    started: int | None
+
+
+def write(session: Session, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
+    step = Step(session)
+    refused = []
+    for index, note in enumerate(notes):
+        row = next((Noted._make(row) for row in step.run(Q.note_read, (note.task,))), None)
+        verdict = _judge(step, note, row)
+        if row is None or verdict is not Verdict.APPLIED:
+            refused.append((index, verdict.value))
+        else:
+            _store(step, note, row)
+    step.finish()
+    return refused
+
+
+def _judge(step: Step, note: Note, row: Noted | None) -> Verdict:
+    if row is None:
+        return Verdict.GONE
+    if note.fence == 0 and note.datum is not None:
+        return Verdict.WRONG_STATUS if is_final(row.status) else Verdict.APPLIED
+    held = row.status in LEASED and lease_valid(step, row.holder, row.until)
+    return Verdict.APPLIED if held and note.fence == row.fence else Verdict.STALE
+
+
+def _store(step: Step, note: Note, row: Noted) -> None:
+    if note.touch is not None:
+        _touch(step, note, note.touch, row)
+    if note.progress is not None:
+        _progress(step, note, note.progress, row)
+    if note.datum is not None:
+        _datum(step, note, note.datum)
+    if note.chunk is not None:
+        _chunk(step, note, note.chunk)
+
+
+def _touch(step: Step, note: Note, touch: Touch, row: Noted) -> None:
+    length = touch.length or row.ttr or DEFAULT_TTR
+    if row.touch:
+        step.run(Q.note_touch, (step.now + length, step.wall, note.task))
+
+
+def _progress(step: Step, note: Note, progress: Progress, row: Noted) -> None:
+    step.run(Q.note_progress, (progress.percent, progress.info, step.wall, note.task))
+    step.tell(Fact.PROGRESSED, row.queue, row.holder or 0, ((note.task, row.status, row.fence, progress.info),))
+
+
+def _datum(step: Step, note: Note, datum: Datum) -> None:
+    size = datum.size if datum.value is None else len(datum.value)
+    row = (note.task, datum.key, datum.value, datum.blob, size)
+    step.run(Q.data_put_unset if datum.only_if_unset else Q.data_put, row)
+    step.run(Q.task_modified, (step.wall, note.task))
+
+
+def _chunk(step: Step, note: Note, chunk: Chunk) -> None:
+    body, size = (None, chunk.size) if chunk.blob is not None else (chunk.body, len(chunk.body))
+    step.run(Q.output_put, (note.task, note.fence, chunk.stream, chunk.start, body, chunk.blob, size))
+    if step.session.connection.changes():
+        step.counters[OUTPUT_BYTES] = step.counters.get(OUTPUT_BYTES, 0) + size
+    step.session.wake(f"output:{note.task}")

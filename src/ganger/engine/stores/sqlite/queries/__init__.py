@@ -1,0 +1,21 @@
+"""The statements of the store, one per file; `Q.name` is the text of `name.sql`."""
+
+from typing import Final
+
+from ganger.databases.sqlite import load_queries
+
+
+class Queries:
+    """The texts by their names, as attributes."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def __getattr__(self, name: str) -> str:
+        return self._texts[name]
+
+    def names(self) -> list[str]:
+        return sorted(self._texts)
+
+
+Q: Final = Queries(load_queries(__name__, "."))

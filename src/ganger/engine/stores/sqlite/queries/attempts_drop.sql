@@ -1,0 +1,1 @@
+DELETE FROM attempt WHERE task IN carray(?)

@@ -1,0 +1,1 @@
+INSERT INTO audit (position, at, who, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?)

@@ -1,0 +1,1 @@
+SELECT position, hash FROM audit ORDER BY position DESC LIMIT 1

@@ -1,0 +1,4 @@
+SELECT blob FROM data WHERE blob = ?1 AND blob IS NOT NULL
+UNION ALL
+SELECT blob FROM output WHERE blob = ?1 AND blob IS NOT NULL
+LIMIT 1

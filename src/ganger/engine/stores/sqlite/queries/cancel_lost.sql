@@ -1,0 +1,1 @@
+UPDATE task SET status = -5, waits = ?, reason = ?, ended = ?, modified = ? WHERE id = ?

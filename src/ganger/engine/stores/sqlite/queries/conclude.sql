@@ -1,0 +1,1 @@
+UPDATE task SET status = ?, reason = ?, ended = ?, modified = ? WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT queue, fact, n FROM counter

@@ -1,0 +1,1 @@
+DELETE FROM data WHERE task = ? AND key = ?

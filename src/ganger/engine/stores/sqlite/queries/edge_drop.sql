@@ -1,0 +1,1 @@
+DELETE FROM edge WHERE parent = ? AND child = ? RETURNING asks

@@ -1,0 +1,1 @@
+INSERT INTO edge (parent, child, asks) VALUES (?, ?, ?) ON CONFLICT (parent, child) DO NOTHING

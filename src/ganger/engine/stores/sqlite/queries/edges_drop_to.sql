@@ -1,0 +1,1 @@
+DELETE FROM edge WHERE child IN carray(?) RETURNING parent

@@ -1,0 +1,1 @@
+UPDATE task SET kill = 1, modified = ? WHERE id = ?

@@ -1,0 +1,1 @@
+INSERT INTO event (position, at, fact, queue, holder, entries, subject) VALUES (?, ?, ?, ?, ?, ?, ?)

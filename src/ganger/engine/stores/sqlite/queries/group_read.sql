@@ -1,0 +1,1 @@
+SELECT id, queue, lane, waits, failures, kids, grp, status FROM task WHERE id = ?

@@ -1,0 +1,1 @@
+INSERT INTO lane (id, kind, requires, avoid, avoid_until) VALUES (?, ?, ?, ?, ?)

@@ -1,0 +1,1 @@
+UPDATE task SET lane = ? WHERE id = ?

@@ -1,0 +1,3 @@
+SELECT task.id, fence, task.status, started IS NOT NULL, node.state = 'left', crashes, task.retry, queue, kill, name
+FROM task JOIN node ON node.id = task.holder JOIN identity ON identity.id = node.identity
+WHERE task.until IS NOT NULL AND task.until <= ? LIMIT ?

@@ -1,0 +1,1 @@
+SELECT status, fence, holder, until FROM task WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT count(*) FROM task WHERE holder = ? AND holder IS NOT NULL

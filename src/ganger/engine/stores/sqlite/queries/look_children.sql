@@ -1,0 +1,1 @@
+SELECT child, asks FROM edge WHERE parent = ? ORDER BY child LIMIT ?

@@ -1,0 +1,1 @@
+SELECT key FROM data WHERE task = ? ORDER BY key

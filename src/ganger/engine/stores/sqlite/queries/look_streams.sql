@@ -1,0 +1,1 @@
+SELECT DISTINCT stream FROM output WHERE task = ?

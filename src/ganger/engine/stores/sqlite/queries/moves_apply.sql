@@ -1,0 +1,22 @@
+UPDATE task SET
+    status = :status,
+    lane = coalesce(:lane, lane),
+    priority = coalesce(:priority, priority),
+    due = CASE WHEN :status = -8 THEN :due ELSE due END,
+    parked = CASE WHEN :status = -2 THEN limit_key IS NOT NULL ELSE 0 END,
+    fence = fence + :fence,
+    holder = NULL,
+    until = NULL,
+    kill = 0,
+    started = CASE WHEN :final THEN started END,
+    ended = CASE WHEN :final THEN :wall END,
+    reason = :reason,
+    branch = :branch,
+    modified = :wall,
+    attempts = attempts + :attempts,
+    crashes = crashes + :crashes,
+    timeouts = timeouts + :timeouts,
+    releases = releases + :releases,
+    buries = buries + :buries,
+    kicks = kicks + :kicks
+WHERE id IN carray(:ids)

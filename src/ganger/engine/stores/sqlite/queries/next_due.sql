@@ -1,0 +1,1 @@
+SELECT min(due) FROM task WHERE status = -8 AND queue = ?

@@ -1,0 +1,1 @@
+SELECT min(until) FROM task WHERE until IS NOT NULL

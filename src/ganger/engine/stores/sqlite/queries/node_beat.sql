@@ -1,0 +1,1 @@
+UPDATE node SET until = ?, seen = ? WHERE id = ?

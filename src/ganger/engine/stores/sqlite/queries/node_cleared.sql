@@ -1,0 +1,1 @@
+UPDATE node SET cleared = 1 WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT identity FROM node WHERE id = ?

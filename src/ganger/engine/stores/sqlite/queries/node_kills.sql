@@ -1,0 +1,1 @@
+SELECT id FROM task WHERE holder = ? AND kill = 1

@@ -1,0 +1,1 @@
+UPDATE node SET state = ?, seen = ? WHERE id = ?

@@ -1,0 +1,1 @@
+UPDATE task SET percent = ?, info = ?, modified = ? WHERE id = ?

@@ -1,0 +1,1 @@
+UPDATE task SET until = ?, modified = ? WHERE id = ?

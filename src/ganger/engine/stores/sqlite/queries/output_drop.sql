@@ -1,0 +1,1 @@
+DELETE FROM output WHERE rowid IN carray(?)

@@ -1,0 +1,1 @@
+SELECT coalesce(sum(size), 0) FROM output WHERE task IN carray(?)

@@ -1,0 +1,1 @@
+UPDATE queue SET batch = ?, batch_fill = ? WHERE id = ?

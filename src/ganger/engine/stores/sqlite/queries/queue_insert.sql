@@ -1,0 +1,1 @@
+INSERT INTO queue (name, policy) VALUES (?, ?) RETURNING id

@@ -1,0 +1,1 @@
+UPDATE queue SET name = ?, policy = ?, paused_until = ? WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT value, size FROM data WHERE task = ? AND key = 'spec'

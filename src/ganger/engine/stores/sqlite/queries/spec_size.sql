@@ -1,0 +1,1 @@
+SELECT task, size FROM data WHERE task IN carray(?) AND key = 'spec'

@@ -1,0 +1,1 @@
+UPDATE store SET next_task = ?, next_batch = ?

@@ -1,0 +1,1 @@
+SELECT tag, boot, next_task, next_batch FROM store

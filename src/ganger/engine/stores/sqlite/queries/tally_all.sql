@@ -1,0 +1,1 @@
+SELECT queue, status, n FROM tally

@@ -1,0 +1,1 @@
+DELETE FROM task WHERE id IN carray(?)

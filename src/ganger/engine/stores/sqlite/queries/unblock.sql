@@ -1,0 +1,1 @@
+UPDATE task SET status = ?, waits = ?, due = ?, parked = limit_key IS NOT NULL, modified = ? WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT max(fence) FROM output WHERE task = ? AND fence <= ? AND stream = ?

@@ -1,0 +1,1 @@
+SELECT substr(spec, ? + 1, ?), length(spec) FROM task WHERE id = ? AND spec IS NOT NULL

@@ -1,0 +1,1 @@
+UPDATE task SET waits = waits + ?, status = ?, modified = ? WHERE id = ?

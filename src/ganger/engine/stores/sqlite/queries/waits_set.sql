@@ -1,0 +1,1 @@
+UPDATE task SET waits = ?, modified = ? WHERE id = ?

@@ -1,0 +1,199 @@
+"""What the owner of the file keeps at hand: few, small things that nearly every step asks for.
+
+The owner is the only writer, so what is here is the truth as long as a rollback undoes it too: each change registers
+its way back with the session. Tallies are written once per transaction, however many steps share it.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ganger.core.audit import START
+from ganger.core.clock import Moment, Wall
+from ganger.core.ids import NodeId, QueueId
+from ganger.core.lane import Lane
+from ganger.core.node import Node
+from ganger.core.queue import Policy, Queue
+from ganger.core.state import LEASED
+from ganger.databases.sqlite import Session
+from ganger.engine.stores.sqlite.queries import Q
+
+TallyKey = tuple[int, int]
+V = TypeVar("V")
+
+
+class Shelved(NamedTuple):
+    """A queue with what only the store needs of it."""
+
+    queue: Queue
+    batch: int
+    fill: int
+
+
+@dataclass(slots=True)
+class Shelf:
+    tag: int
+    boot: str
+    next_task: int
+    next_batch: int
+    next_event: int
+    audit_position: int
+    audit_hash: bytes
+    queues: dict[int, Shelved]
+    lanes: dict[int, Lane]
+    lane_ids: dict[Lane, int]
+    nodes: dict[int, Node]
+    tally: dict[TallyKey, int]
+    counters: dict[tuple[int, str], int]
+    lined: dict[int, set[int]]
+    """For each queue the lanes that may have ready tasks; never one too few."""
+    dirty_tally: set[TallyKey] = field(default_factory=set)
+    dirty_counters: set[tuple[int, str]] = field(default_factory=set)
+
+    def leased(self, queue: int) -> int:
+        return sum(self.tally.get((queue, status), 0) for status in LEASED)
+
+    def lane(self, session: Session, lane: Lane) -> int:
+        """The number of a lane; a new one is stored."""
+        known = self.lane_ids.get(lane)
+        return known if known is not None else self._new_lane(session, lane)
+
+    def _new_lane(self, session: Session, lane: Lane) -> int:
+        # Avoiding lanes come and go; their numbers are negative so that an index can hold their tasks alone.
+        number = min(self.lanes, default=0) - 1 if lane.avoid else max(self.lanes, default=0) + 1
+        number = min(number, -1) if lane.avoid else max(number, 1)
+        row = (number, lane.kind, json.dumps(lane.requires), lane.avoid, lane.avoid_until)
+        session.connection.execute(Q.lane_insert, row)
+        self._know_lane(number, lane)
+        session.rolled_back(lambda: self._unknow_lane(lane))
+        return number
+
+    def _know_lane(self, number: int, lane: Lane) -> None:
+        self.lane_ids[lane], self.lanes[number] = number, lane
+
+    def _unknow_lane(self, lane: Lane) -> None:
+        del self.lanes[self.lane_ids.pop(lane)]
+
+    def forget_lane(self, session: Session, number: int) -> None:
+        """Drop a lane that has no task and will get none: its time is over."""
+        lane = self.lanes[number]
+        session.connection.execute(Q.lane_forget, (number,))
+        self._unknow_lane(lane)
+        for lined in self.lined.values():
+            lined.discard(number)
+        session.rolled_back(lambda: self._know_lane(number, lane))
+
+    def plain_lane(self, session: Session, number: int) -> int:
+        """The lane of the same tasks that avoids nobody."""
+        return number if number > 0 else self.lane(session, self.lanes[number]._replace(avoid=0, avoid_until=0))
+
+    def put_queue(self, session: Session, shelved: Shelved | None, number: int) -> None:
+        """Keep a queue as it is now, or drop it."""
+        before = self.queues.get(number)
+        _keep(self.queues, number, shelved)
+        session.rolled_back(lambda: _keep(self.queues, number, before))
+
+    def put_node(self, session: Session, node: Node | None, number: int) -> None:
+        before = self.nodes.get(number)
+        _keep(self.nodes, number, node)
+        session.rolled_back(lambda: _keep(self.nodes, number, before))
+
+    def line_up(self, queue: int, lane: int) -> None:
+        self.lined.setdefault(queue, set()).add(lane)
+
+    def line_empty(self, session: Session, queue: int, lane: int) -> None:
+        self.lined[queue].discard(lane)
+        session.rolled_back(lambda: self.line_up(queue, lane))
+
+    def add(self, tally: dict[TallyKey, int], counters: dict[tuple[int, str], int], sign: int = 1) -> None:
+        for key, n in tally.items():
+            self.tally[key] = self.tally.get(key, 0) + sign * n
+            self.dirty_tally.add(key)
+        for name, n in counters.items():
+            self.counters[name] = self.counters.get(name, 0) + sign * n
+            self.dirty_counters.add(name)
+
+    def take_back_audit(self, before: tuple[int, bytes]) -> None:
+        self.audit_position, self.audit_hash = before
+
+    def flush(self, session: Session) -> None:
+        """Write what changed in this transaction; run once, just before the commit."""
+        run = session.connection.executemany
+        run(Q.tally_set, [(*key, self.tally[key]) for key in self.dirty_tally])
+        run(Q.counter_set, [(*name, self.counters[name]) for name in self.dirty_counters])
+        session.connection.execute(Q.store_next, (self.next_task, self.next_batch))
+        self.dirty_tally.clear()
+        self.dirty_counters.clear()
+
+
+def _keep(shelf: dict[int, V], number: int, value: V | None) -> None:
+    if value is None:
+        shelf.pop(number, None)
+    else:
+        shelf[number] = value
+
+
+def load(session: Session) -> Shelf:
+    """Read the shelf from the file, when this process becomes its owner."""
+    run = session.connection.execute
+    ((tag, boot, next_task, next_batch),) = run(Q.store_read)
+    ((last_event,),) = run(Q.event_last)
+    audit = list(run(Q.audit_last)) or [(0, START)]
+    lanes = {row[0]: Lane(row[1], tuple(json.loads(row[2])), row[3], row[4]) for row in run(Q.lane_all)}
+    return Shelf(
+        tag=tag, boot=boot, next_task=next_task, next_batch=next_batch, next_event=last_event + 1,
+        audit_position=audit[0][0], audit_hash=audit[0][1],
+        queues={row[0]: shelved_from(row) for row in run(Q.queue_all)},
+        lanes=lanes, lane_ids={lane: number for number, lane in lanes.items()},
+        nodes={row[0]: node_from(row) for row in run(Q.node_here)},
+        tally={(queue, status): n for queue, status, n in run(Q.tally_all)},
+        counters={(queue, fact): n for queue, fact, n in run(Q.counter_all)},
+        lined=_lined(session),
+    )  # fmt: skip
+
+
+def _lined(session: Session) -> dict[int, set[int]]:
+    lined: dict[int, set[int]] = {}
+    for queue, lane in session.connection.execute(Q.ready_lanes):
+        lined.setdefault(queue, set()).add(lane)
+    return lined
+
+
+def shelved_from(row: tuple[object, ...]) -> Shelved:
+    number, name, policy, paused, batch, fill = msgspec.convert(row[:6], tuple[int, str, str, int, int, int])
+    queue = Queue(QueueId(number), name, msgspec.json.decode(policy, type=Policy), Wall(paused))
+    return Shelved(queue, batch, fill)
+
+
+def policy_text(policy: Policy) -> str:
+    return msgspec.json.encode(policy).decode()
+
+
+class _NodeRow(NamedTuple):
+    id: int
+    identity: int
+    name: str
+    state: str
+    until: int
+    lease: int
+    slots: int | None
+    queues: str | None
+    kinds: str | None
+    labels: str
+    since: int
+    seen: int
+
+
+def node_from(row: tuple[object, ...]) -> Node:
+    r = msgspec.convert(row, _NodeRow)
+    queues, kinds = _names(r.queues), _names(r.kinds)
+    return Node(
+        NodeId(r.id), r.identity, r.name, r.state, Moment(r.until), r.lease, r.slots,
+        queues, kinds, tuple(json.loads(r.labels)), Wall(r.since), Wall(r.seen),
+    )  # fmt: skip
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))

@@ -1,0 +1,119 @@
+"""One step: what a unit of work collects while it runs, written at its end."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+import msgspec
+
+from ganger.core.audit import Act, chain
+from ganger.core.event import Fact
+from ganger.core.ids import NodeId
+from ganger.core.lane import Lane
+from ganger.core.node import Node
+from ganger.databases.sqlite import Session
+from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.shelf import Shelf, TallyKey
+
+EVENT_ENTRIES = 10_000
+"""A larger batch is told in several rows, so that a reader never has to take in a million entries at once."""
+
+EntryRow = tuple[int, int, int, str | None]
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Step:
+    """Collects tallies, facts and wake-ups of one unit of work; `finish` stores them with it."""
+
+    __slots__ = ("counters", "facts", "freed", "keys", "now", "session", "shelf", "subjects", "tally", "wall", "woken")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.shelf: Shelf = session.state
+        self.now = session.now
+        self.wall = session.wall
+        self.tally: dict[TallyKey, int] = {}
+        self.counters: dict[tuple[int, str], int] = {}
+        self.facts: dict[tuple[Fact, int, int], list[EntryRow]] = {}
+        self.subjects: list[tuple[Fact, int, str]] = []
+        self.keys: set[tuple[int, str]] = set()
+        self.woken: set[int] = set()
+        self.freed: set[int] = set()
+
+    def run(self, sql: str, bindings: Any = None) -> apsw.Cursor:
+        return self.session.connection.execute(sql, bindings)
+
+    def run_many(self, sql: str, rows: Iterable[Any]) -> None:
+        self.session.connection.executemany(sql, rows)
+
+    def count(self, queue: int, status: int, n: int) -> None:
+        key = (queue, status)
+        self.tally[key] = self.tally.get(key, 0) + n
+
+    def leased(self, queue: int) -> int:
+        """How many tasks of the queue are leased now, this step's own included."""
+        return self.shelf.leased(queue) + self.tally.get((queue, -1), 0) + self.tally.get((queue, 0), 0)
+
+    def tell(self, fact: Fact, queue: int, holder: int, entries: Iterable[EntryRow]) -> None:
+        self.facts.setdefault((fact, queue, holder), []).extend(entries)
+
+    def tell_about(self, fact: Fact, queue: int, subject: str) -> None:
+        self.subjects.append((fact, queue, subject))
+
+    def readied(self, queue: int, lane: int) -> None:
+        """A task of this lane can be taken from now on."""
+        self.shelf.line_up(queue, lane)
+        self.woken.add(queue)
+
+    def lane(self, lane: Lane) -> int:
+        return self.shelf.lane(self.session, lane)
+
+    def node(self, holder: int | None) -> Node | None:
+        return None if holder is None else self.shelf.nodes.get(NodeId(holder))
+
+    def act(self, act: Act | None) -> None:
+        """Chain a line to the audit log."""
+        if act is None:
+            return
+        shelf, before = self.shelf, (self.shelf.audit_position, self.shelf.audit_hash)
+        position = shelf.audit_position + 1
+        line = chain(shelf.audit_hash, position, self.wall, act)
+        self.run(Q.audit_insert, (position, self.wall, act.who, act.action, act.detail, line))
+        shelf.audit_position, shelf.audit_hash = position, line
+        self.session.rolled_back(lambda: shelf.take_back_audit(before))
+
+    def finish(self) -> None:
+        """Store the facts and put the tallies on the shelf."""
+        for (fact, queue, holder), entries in self.facts.items():
+            self._count_fact(fact, queue, len(entries))
+            for start in range(0, len(entries), EVENT_ENTRIES):
+                self._store_event(fact, queue, holder, entries[start : start + EVENT_ENTRIES], None)
+        for fact, queue, subject in self.subjects:
+            self._store_event(fact, queue, 0, [], subject)
+        self._keep_books()
+        self.woken.update(queue for queue in self.freed if self._limited(queue))
+        for queue in self.woken:
+            self.session.wake(QUEUE_TOPIC.format(queue))
+
+    def _limited(self, queue: int) -> bool:
+        """Does a lease that ended make room for those who wait at the queue's limit?"""
+        policy = self.shelf.queues[queue].queue.policy
+        return policy.max_active is not None or policy.max_per_node is not None
+
+    def _count_fact(self, fact: Fact, queue: int, n: int) -> None:
+        name = (queue, str(fact))
+        self.counters[name] = self.counters.get(name, 0) + n
+
+    def _store_event(self, fact: Fact, queue: int, holder: int, entries: list[EntryRow], subject: str | None) -> None:
+        position = self.shelf.next_event
+        self.shelf.next_event += 1
+        row = (position, self.wall, fact.value, queue, holder, _encoder.encode(entries), subject)
+        self.run(Q.event_insert, row)
+        self.session.wake(EVENTS_TOPIC)
+
+    def _keep_books(self) -> None:
+        tally, counters, shelf = self.tally, self.counters, self.shelf
+        shelf.add(tally, counters)
+        self.session.rolled_back(lambda: shelf.add(tally, counters, -1))
+        self.session.before_commit("shelf", shelf.flush)

@@ -1,0 +1,273 @@
+"""How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import apsw
+
+from ganger.core.errors import DuplicateKey, QueueNotFound, UnknownGroup, UnknownParent
+from ganger.core.event import Fact
+from ganger.core.graph import Edge, Fate, Join, fate, holds, lost_reason
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.lane import Lane
+from ganger.core.lease import Renewal
+from ganger.core.queue import Sort
+from ganger.core.state import Status, is_final
+from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
+from ganger.databases.sqlite import Session
+from ganger.engine.store import INLINE_SPEC, Submission, Submitted
+from ganger.engine.stores.sqlite.cascade import Cascade
+from ganger.engine.stores.sqlite.guard import check_under
+from ganger.engine.stores.sqlite.limits import refill
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.shelf import Shelved
+from ganger.engine.stores.sqlite.step import EntryRow, Step
+
+_PLAIN = NewTask(QueueId(0), "")[4:]
+_LIFO = -1
+
+
+class Parent(NamedTuple):
+    """What a child needs to know of a task that is already there."""
+
+    status: int
+    branch: bool
+    reason: str | None
+
+
+def submit(session: Session, request: Submission) -> Submitted:
+    step = Step(session)
+    check_under(step, request.under)
+    ids, existing = take_ids(step, request.tasks)
+    Births(step, request.tasks, ids, set(existing)).store()
+    step.act(request.act)
+    step.finish()
+    return Submitted(ids, existing)
+
+
+def take_ids(step: Step, tasks: tuple[NewTask, ...]) -> tuple[list[TaskId], list[int]]:
+    """An id for each task, and the indexes of those whose key gave one that is already there."""
+    first = step.shelf.next_task
+    keyed = [(index, task) for index, task in enumerate(tasks) if task.key is not None]
+    step.shelf.next_task = first + len(tasks)
+    ids = [TaskId(number) for number in range(first, first + len(tasks))]
+    seen: dict[str, TaskId] = {}
+    existing = []
+    for index, task in keyed:
+        holder = _key_holder(step, task, seen)
+        if holder is not None:
+            ids[index] = holder
+            existing.append(index)
+        else:
+            seen[str(task.key)] = ids[index]
+    return ids, existing
+
+
+def _key_holder(step: Step, task: NewTask, seen: dict[str, TaskId]) -> TaskId | None:
+    key = str(task.key)
+    holder = seen.get(key) or next((row[0] for row in step.run(Q.key_holder, (key,))), None)
+    if holder is not None and task.on_conflict != OnConflict.RETURN:
+        raise DuplicateKey(
+            f"the key {key!r} belongs to task {holder}; use another key, or ask for the existing task",
+            key=key,
+            task=holder,
+        )
+    return holder
+
+
+class Births:
+    """The new tasks of one submission on their way into the table."""
+
+    def __init__(self, step: Step, tasks: tuple[NewTask, ...], ids: list[TaskId], existing: set[int]) -> None:
+        self.step = step
+        self.tasks = tasks
+        self.ids = ids
+        self.existing = existing
+        self.entries: dict[int, list[EntryRow]] = {}
+        self.edges: list[tuple[int, int, str]] = []
+        self.doomed: list[tuple[TaskId, str]] = []
+        self.groups: list[TaskId] = []
+        self.parents = self._read_parents()
+        self.kids = self._count_kids()
+        self.members = self._count_members()
+        self.orders: dict[tuple[int, str, tuple[str, ...]], tuple[int, int, bool]] = {}
+
+    def store(self) -> None:
+        step = self.step
+        step.run_many(Q.task_insert_plain, self._rows())
+        if self.edges:
+            step.run_many(Q.edge_insert, self.edges)
+        self._tell_elders()
+        for queue, entries in self.entries.items():
+            self._tell(queue, entries)
+        refill(step)
+        cascade = Cascade(step)
+        cascade.lose(self.doomed)
+        cascade.end_groups(self.groups)
+        cascade.run()
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        """The rows of plain tasks, streamed; the others are stored on the way."""
+        wall = self.step.wall
+        for index, task in enumerate(self.tasks):
+            if task[4:] != _PLAIN or task.kind in SLOTLESS:
+                self._special(index, task)
+                continue
+            number, (lane, sign, batched) = self.ids[index], self._order(task)
+            if batched or (self.kids and number in self.kids):
+                self._special(index, task)
+                continue
+            self._enter(task.queue, number, Status.QUEUED)
+            yield (
+                number, task.queue, lane, -2, task.priority, number * sign,
+                self._spec(number, task.spec), wall, wall,
+            )  # fmt: skip
+
+    def _order(self, task: NewTask) -> tuple[int, int, bool]:
+        """Lane, sign of the rank, and whether its queue makes batches: looked up once per queue, kind and labels."""
+        key = (task.queue, task.kind, task.requires)
+        if (order := self.orders.get(key)) is None:
+            policy = self._queue(task.queue).queue.policy
+            sign = _LIFO if policy.sort == Sort.LIFO else 1
+            order = self.step.lane(Lane(task.kind, task.requires)), sign, policy.batch_size is not None
+            self.orders[key] = order
+            self.step.readied(task.queue, order[0])
+        return order
+
+    def _queue(self, number: int) -> Shelved:
+        shelved = self.step.shelf.queues.get(number)
+        if shelved is None:
+            raise QueueNotFound(f"there is no queue {number}; create it first", queue=number)
+        return shelved
+
+    def _special(self, index: int, task: NewTask) -> None:
+        """A task with more to it than a queue, a kind, a spec and a priority."""
+        if index in self.existing:
+            return
+        step, number = self.step, self.ids[index]
+        lane, sign, _ = self._order(task)
+        waits, dead = self._edges_of(number, task)
+        due = _due(task, step.wall, waits)
+        status = _born(task, waits, dead is not None, due, step.wall)
+        if task.kind == Kind.GROUP:
+            waits += self.members.get(number, 0) + task.open_group
+            self.groups += [number] * (waits == 0)
+        step.run(Q.task_insert, (
+            number, task.queue, lane, status, task.priority, number * sign, self._spec(number, task.spec),
+            step.wall, step.wall, task.limit_key is not None, due, waits, self.kids.get(number, 0),
+            self._group(task), self._batch(task.queue), task.key, task.limit_key, task.join == Join.ANY, task.delay,
+            task.retry, task.timeout, task.renewal == Renewal.TOUCH, task.ttr, task.description, task.retry_of,
+            task.open_group,
+        ))  # fmt: skip
+        self._enter(task.queue, number, status)
+        if dead is not None:
+            self.doomed.append((number, dead))
+        if task.limit_key is not None:
+            step.keys.add((task.queue, task.limit_key))
+
+    def _edges_of(self, number: TaskId, task: NewTask) -> tuple[int, str | None]:
+        """Store the task's edges; how many are undecided, and why it can never run, if so."""
+        waits, held, dead = 0, 0, None
+        for parent, edge in self._distinct(task.parents):
+            self.edges.append((parent, number, edge.on))
+            known = self.parents.get(parent)
+            if known is None or not is_final(known.status):
+                waits += 1
+            elif holds(edge.on, known.status, known.branch):
+                held += 1
+            else:
+                dead = dead or lost_reason(edge.on, parent, known.status, known.reason)
+        if task.join == Join.ALL:
+            return waits, dead
+        end = fate(Join.ANY, waits, held)
+        return (0 if end == Fate.READY else waits), (dead if end == Fate.LOST else None)
+
+    def _distinct(self, parents: tuple[Edge, ...]) -> Iterable[tuple[TaskId, Edge]]:
+        return {self._resolve(edge.parent): edge for edge in parents}.items()
+
+    def _resolve(self, reference: int) -> TaskId:
+        return TaskId(reference) if reference > 0 else self.ids[-reference - 1]
+
+    def _group(self, task: NewTask) -> TaskId | None:
+        return self._resolve(task.group) if task.group else None
+
+    def _spec(self, number: TaskId, spec: bytes) -> bytes | None:
+        if len(spec) <= INLINE_SPEC:
+            return spec
+        self.step.run(Q.data_put, (number, "spec", spec, None, len(spec)))
+        return None
+
+    def _batch(self, queue: int) -> int | None:
+        """The batch that the next task of the queue falls into."""
+        shelved, step = self._queue(queue), self.step
+        size = shelved.queue.policy.batch_size
+        if size is None:
+            return None
+        if shelved.batch == 0 or shelved.fill >= size:
+            shelved = shelved._replace(batch=step.shelf.next_batch, fill=0)
+            step.shelf.next_batch += 1
+        shelved = shelved._replace(fill=shelved.fill + 1)
+        step.shelf.put_queue(step.session, shelved, queue)
+        step.run(Q.queue_batch, (shelved.batch, shelved.fill, queue))
+        return shelved.batch
+
+    def _enter(self, queue: int, number: int, status: int) -> None:
+        self.entries.setdefault(queue, []).append((number, status, 0, None))
+
+    def _tell(self, queue: int, entries: list[EntryRow]) -> None:
+        step = self.step
+        for status, n in Counter(entry[1] for entry in entries).items():
+            step.count(queue, status, n)
+        step.woken.add(queue)
+        step.tell(Fact.SUBMITTED, queue, 0, entries)
+
+    def _read_parents(self) -> dict[int, Parent]:
+        """The parents and groups that are already there; one that is not is refused."""
+        wanted = {edge.parent for task in self.tasks if task.parents for edge in task.parents if edge.parent > 0}
+        wanted |= {self.ids[index] for index in self.existing}
+        rows = self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),)) if wanted else ()
+        known = {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
+        if missing := wanted - known.keys():
+            first = min(missing)
+            raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
+        return known
+
+    def _count_kids(self) -> Counter[TaskId]:
+        """How many children each task gets by this submission."""
+        return Counter(
+            parent
+            for index, task in enumerate(self.tasks)
+            if task.parents and index not in self.existing
+            for parent, _ in self._distinct(task.parents)
+        )
+
+    def _count_members(self) -> Counter[TaskId]:
+        return Counter(
+            self._resolve(task.group)
+            for index, task in enumerate(self.tasks)
+            if task.group and index not in self.existing
+        )
+
+    def _tell_elders(self) -> None:
+        """Parents and groups that were there before get their new children and members counted."""
+        first = self.step.shelf.next_task - len(self.tasks)
+        elders = [(n, parent) for parent, n in self.kids.items() if parent < first]
+        if elders:
+            self.step.run_many(Q.kids_add, elders)
+        for group, n in self.members.items():
+            if group < first and not list(self.step.run(Q.members_add, (n, group))):
+                raise UnknownGroup(f"task {group} is not a group that still takes members", task=group)
+
+
+def _due(task: NewTask, wall: int, waits: int) -> int | None:
+    if task.due is not None:
+        return task.due
+    return wall + task.delay if task.delay and not waits else None
+
+
+def _born(task: NewTask, waits: int, doomed: bool, due: int | None, wall: int) -> Status:
+    if waits or doomed or task.kind in SLOTLESS:
+        return Status.BLOCKED
+    return Status.DELAYED if due is not None and due > wall else Status.QUEUED
