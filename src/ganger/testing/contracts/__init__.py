@@ -1,0 +1,1 @@
+"""One conformance suite per contract: call its checks for each implementation."""
