@@ -1,0 +1,1 @@
+"""Benchmarks: Ganger and its peers side by side, in one run, on one machine."""

@@ -1,0 +1,120 @@
+"""The command line of the benchmarks: run a suite, print its tables, write its figures."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from bench.goals import judge
+from bench.machine import describe_machine, has_no_disk
+from bench.report import Outcome, write_json
+from bench.rounds import Load, take_rounds
+from bench.suites.engine import open_engine_suite
+from bench.suites.suite import OpenSuite, Suite
+from bench.table import print_outcome
+from bench.work import run_apart
+
+_LEAST_ROUNDS = 3
+_NOT_MEASURED = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _leave)
+    with _workplace(options.dir) as place, _suites()[options.suite](place.parent, options.quick) as suite:
+        outcome = run_suite(suite, place, options.rounds, options.only)
+    print_outcome(outcome, sys.stderr if options.json == "-" else sys.stdout)
+    if options.json is not None:
+        write_json(outcome, options.json)
+    return _NOT_MEASURED if outcome.missing else 0
+
+
+def _suites() -> Mapping[str, OpenSuite]:
+    return {"engine": open_engine_suite}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure Ganger beside its peers in one run. A goal is the ratio of two medians.",
+        epilog="Exit code: 0 when all was measured (a goal that is not met is printed as not met), 2 when something "
+        "could not be: a line says what to install.",
+    )
+    parser.add_argument("suite", choices=sorted(_suites()), help="engine: the engine alone, goals 1, 2, 3, 6, 12, 13")
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the outcome as one JSON object; - is standard output"
+    )
+    parser.add_argument("--rounds", type=_rounds, default=_LEAST_ROUNDS, help="alternating rounds, at least 3")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a figure to publish")
+    parser.add_argument("--only", metavar="TEXT", help="run only the loads with this text in a figure's key")
+    parser.add_argument(
+        "--dir", type=Path, default=Path(tempfile.gettempdir()), help="where to write; must be on a disk"
+    )
+    return parser
+
+
+def _rounds(text: str) -> int:
+    rounds = int(text)
+    if rounds < _LEAST_ROUNDS:
+        raise argparse.ArgumentTypeError(f"a median needs at least {_LEAST_ROUNDS} rounds")
+    return rounds
+
+
+def _leave(_signal: int, _frame: object) -> NoReturn:
+    """Leave by an exception, so that servers are stopped and folders removed."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+@contextmanager
+def _workplace(directory: Path) -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="bench-", dir=directory)).resolve()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def run_suite(suite: Suite, place: Path, rounds: int, only: str | None) -> Outcome:
+    machine = describe_machine(place)
+    if has_no_disk(machine):
+        print(f"{place} lies in memory, where a sync costs nothing: use --dir", file=sys.stderr)
+    with _progress() as tell:
+        loads = [leave_out(load, only) for load in suite.loads]
+        taken = take_rounds(loads, rounds, partial(run_apart, place=place), tell)
+    verdicts = [judge(goal, taken) for goal in suite.goals]
+    return Outcome(suite.name, machine, suite.settings, tuple(taken.values()), verdicts)
+
+
+def leave_out(load: Load, only: str | None) -> Load:
+    if only is None or any(only in figure.key for figure in load.figures):
+        return load
+    return Load(load.figures, load.work, load.preparation, missing=f"left out by --only {only}")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """One line that is written over on a terminal, and a line for each step elsewhere."""
+    if not sys.stderr.isatty():
+        yield partial(print, file=sys.stderr, flush=True)
+        return
+    width = shutil.get_terminal_size().columns - 1
+    try:
+        yield lambda text: _write_over(text[:width])
+    finally:
+        _write_over("")
+
+
+def _write_over(text: str) -> None:
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Suites: which loads are run together, and which goals they answer."""
