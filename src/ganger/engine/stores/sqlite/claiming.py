@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from ganger.core.clock import Wall
+from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
-from ganger.core.ids import NodeId, TaskId
+from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lane import open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
@@ -21,8 +21,8 @@ from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
 PROMOTED_AT_ONCE = 1_000
-Head = tuple[int, int, int, int, int]
-"""priority, rank, queue, id, lane: they compare in the order of claiming."""
+Head = tuple[Any, ...]
+"""A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
 
 
 class Taken(NamedTuple):
@@ -145,33 +145,41 @@ def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
     if not heads:
         return []
     rule = RULES["take" if request.start else "claim"]
-    ids = apsw.carray(array("q", [head[3] for head in heads]))
     _leave_avoiding(step, heads)
-    bindings = (rule.target, request.holder, step.now, request.length, step.wall, ids)
-    rows = sorted(step.run(Q.claim_take, bindings), key=lambda row: row[:3])
-    entries: dict[int, list[tuple[int, int, int, None]]] = {}
-    for row in rows:
-        entries.setdefault(row[2], []).append((row[3], rule.target, row[6], None))
-    for queue, told in entries.items():
+    ids = apsw.carray(array("q", [head[3] for head in heads]))
+    step.run(Q.claim_take, (rule.target, request.holder, step.now, request.length, step.wall, ids))
+    _tell(step, rule.target, request.holder, heads)
+    return [_claimed(step, head, request, rule.target) for head in heads]
+
+
+def _tell(step: Step, status: int, holder: int, heads: list[Head]) -> None:
+    for queue in {head[2] for head in heads}:
+        told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
         step.count(queue, Status.QUEUED, -len(told))
-        step.count(queue, rule.target, len(told))
-        step.tell(Fact.CLAIMED, queue, request.holder, told)
-    return [claimed_from(step, row, request.holder, rule.target) for row in rows]
+        step.count(queue, status, len(told))
+        step.tell(Fact.CLAIMED, queue, holder, told)
 
 
 def _leave_avoiding(step: Step, heads: list[Head]) -> None:
     """Whoever takes a task that avoided another ends that: the lane is for those who wait."""
-    for *_, number, lane in heads:
-        if lane < 0:
-            step.run(Q.lane_set, (step.shelf.plain_lane(step.session, lane), number))
+    for head in heads:
+        if head[4] < 0:
+            step.run(Q.lane_set, (step.shelf.plain_lane(step.session, head[4]), head[3]))
 
 
-def claimed_from(step: Step, row: Sequence[Any], holder: int, status: int) -> Claimed:
-    """A row of the claim as its holder gets it."""
-    priority, _, queue, number, lane, spec, fence, until, attempts, crashes, retry, timeout = row
+def _claimed(step: Step, head: Head, request: Claim, status: int) -> Claimed:
+    *_, fence, _, _, _, _, touch, ttr = head
+    until = Moment(step.now + (ttr or request.length)) if touch else None
+    return claimed_from(step, head, (fence + 1, request.holder, until, status))
+
+
+def claimed_from(step: Step, head: Head, leased: tuple[int, int, Moment | None, int]) -> Claimed:
+    """A head as its holder gets it, with the lease that it got: fence, holder, end, status."""
+    priority, _, queue, number, lane, spec, _, attempts, crashes, retry, timeout, _, _ = head
+    fence, holder, until, status = leased
     shelf = step.shelf
     return Claimed(
-        number, queue, shelf.lanes[lane].kind, spec if spec is not None else _large_spec(step, number), fence,
+        number, queue, shelf.lanes[lane].kind, spec if spec is not None else _large_spec(step, number), Fence(fence),
         NodeId(holder), until, priority, attempts, crashes,
         retry or shelf.queues[queue].queue.policy.retry, timeout, status,
     )  # fmt: skip

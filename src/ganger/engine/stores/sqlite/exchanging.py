@@ -37,5 +37,5 @@ def replay_exchange(session: Session, receipt: bytes) -> Exchanged:
     refused, claimed, next_due, waiting = _decoder.decode(receipt)
     step = Step(session)
     rows = [row for task, fence in claimed for row in step.run(Q.claimed_again, (task, fence))]
-    again = [claimed_from(step, row[:-2], row[-2], row[-1]) for row in rows]
+    again = [claimed_from(step, row[:-3], (row[6], row[-3], row[-1], row[-2])) for row in rows]
     return Exchanged(refused, again, None if next_due is None else Wall(next_due), waiting)

@@ -117,31 +117,34 @@ def _judge(step: Step, move: Move, row: Row | None) -> Verdict:
 
 
 def _write(step: Step, allowed: list[tuple[Move, Row]], cascade: Cascade) -> None:
-    shaped = [(_shape(step, move, row), move, row) for move, row in allowed]
-    for shape, alike in groupby(shaped, key=lambda item: item[0]):
-        group = list(alike)
-        _write_alike(step, shape, [row for _, _, row in group])
-        _tell(step, shape, [row for _, _, row in group])
-        _keep_results(step, [move for _, move, _ in group])
+    identities: dict[int | None, int] = {}
+    alike: dict[Shape, list[Row]] = {}
+    for move, row in allowed:
+        alike.setdefault(_shape(step, move, row, identities), []).append(row)
+    _keep_results(step, [move for move, _ in allowed])
+    for shape, rows in alike.items():
+        _write_alike(step, shape, rows)
+        _tell(step, shape, rows)
         if is_final(shape.target):
-            _end(step, shape, [row for _, _, row in group], cascade)
+            _end(step, shape, rows, cascade)
 
 
-def _shape(step: Step, move: Move, row: Row) -> Shape:
-    node = step.node(row.holder)
-    identity = _identity(step, row.holder) if node is None else node.identity
+def _shape(step: Step, move: Move, row: Row, identities: dict[int | None, int]) -> Shape:
+    if (identity := identities.get(row.holder)) is None:
+        identity = identities[row.holder] = _identity(step, row.holder)
     lane = None
     if move.avoid and identity:
         lane = step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
     elif row.lane < 0 and move.target not in (Status.QUEUED, Status.DELAYED):
         lane = step.shelf.plain_lane(step.session, row.lane)
-    return Shape(
-        move.rule, move.target, move.due, move.priority, move.reason, move.crashed, move.branch, lane, identity
-    )
+    _, rule, target, _, due, priority, reason, _, _, crashed, branch = move
+    return Shape(rule, target, due, priority, reason, crashed, branch, lane, identity)
 
 
 def _identity(step: Step, holder: int | None) -> int:
     """Who held it, also when its registration has ended."""
+    if (node := step.node(holder)) is not None:
+        return node.identity
     if holder is None:
         return 0
     return next((int(row[0]) for row in step.run(Q.node_identity, (holder,))), 0)
@@ -174,16 +177,30 @@ def _bindings(step: Step, shape: Shape, rule: Rule, ids: object) -> dict[str, ob
 def _tell(step: Step, shape: Shape, rows: list[Row]) -> None:
     rule, target, reason = RULES[shape.rule], shape.target, shape.reason
     raised = int(shape.rule in _LOSSES)
+    for (queue, holder), alike in _by_queue_and_holder(rows):
+        step.tell(rule.fact, queue, holder or 0, [(row.id, target, row.fence + raised, reason) for row in alike])
+        step.count(queue, target, len(alike))
+        for row in alike:
+            step.count(queue, row.status, -1)
+        _free(step, shape, queue, alike)
+
+
+def _by_queue_and_holder(rows: list[Row]) -> Iterable[tuple[tuple[int, int | None], list[Row]]]:
+    """Rows of one queue and holder together, in the order in which they come."""
+    found: dict[tuple[int, int | None], list[Row]] = {}
     for row in rows:
-        step.count(row.queue, row.status, -1)
-        step.count(row.queue, target, 1)
-        step.tell(rule.fact, row.queue, row.holder or 0, ((row.id, target, row.fence + raised, reason),))
-        if row.limit_key is not None:
-            step.keys.add((row.queue, row.limit_key))
-        if target in (Status.QUEUED, Status.DELAYED):
-            step.readied(row.queue, row.lane if shape.lane is None else shape.lane)
-        elif row.status <= Status.RUNNING and rule.ends_lease:
-            step.freed.add(row.queue)
+        found.setdefault((row.queue, row.holder), []).append(row)
+    return found.items()
+
+
+def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
+    """What else changes when these tasks move: keys to look at again, lanes that have a task, room under a limit."""
+    step.keys.update((queue, row.limit_key) for row in rows if row.limit_key is not None)
+    if shape.target in (Status.QUEUED, Status.DELAYED):
+        for lane in {row.lane for row in rows} if shape.lane is None else {shape.lane}:
+            step.readied(queue, lane)
+    elif RULES[shape.rule].ends_lease:
+        step.freed.add(queue)
 
 
 def _keep_results(step: Step, moves: list[Move]) -> None:

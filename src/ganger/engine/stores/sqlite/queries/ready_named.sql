@@ -1,1 +1,2 @@
-SELECT priority, rank, queue, id, lane FROM task WHERE id IN carray(?) AND status = -2 AND parked = 0
+SELECT priority, rank, queue, id, lane, spec, fence, attempts, crashes, retry, timeout, touch, ttr FROM task
+WHERE id IN carray(?) AND status = -2 AND parked = 0
