@@ -1,0 +1,66 @@
+"""What a user may set, and from where: a flag, the environment, `ganger.toml`, else the default; read here alone.
+
+`ganger.toml` is found as git finds its folder: here, or in the nearest folder above.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ganger.core.errors import BadInput
+
+FILE: Final = "ganger.toml"
+PREFIX: Final = "GANGER_"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Each field is set in `ganger.toml` by its name, and in the environment by GANGER_ and its name in capitals."""
+
+    store: str = "sqlite:ganger.db"
+    """Where the tasks are: `sqlite:<path>`, or `memory:` for a store that ends with the process."""
+
+    blobs: str = ""
+    """The folder of large data; empty means a folder beside the database."""
+
+
+def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: str | None) -> Settings:
+    """The settings that hold in this folder. Unknown names are refused with the list of known ones."""
+    given = os.environ if environment is None else environment
+    values: dict[str, Any] = dict(_from_file(folder))
+    for name in Settings.__struct_fields__:
+        if (text := given.get(PREFIX + name.upper())) is not None:
+            values[name] = text
+        if (flag := flags.get(name)) is not None:
+            values[name] = flag
+    return _checked(values)
+
+
+def _from_file(folder: Path) -> Mapping[str, Any]:
+    found = next((place / FILE for place in (folder, *folder.parents) if (place / FILE).is_file()), None)
+    if found is None:
+        return {}
+    try:
+        values = tomllib.loads(found.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{found} is not valid TOML: {error}", file=str(found)) from None
+    return _relative_to(found.parent, values)
+
+
+def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Paths in a file are meant from that file's folder, wherever the command is run."""
+    scheme, _, path = str(values.get("store", "")).partition(":")
+    if scheme == "sqlite" and path and not Path(path).is_absolute():
+        values["store"] = f"sqlite:{folder / path}"
+    return values
+
+
+def _checked(values: Mapping[str, Any]) -> Settings:
+    try:
+        return msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        known = ", ".join(Settings.__struct_fields__)
+        raise BadInput(f"the settings are wrong: {error}; known settings: {known}") from None
