@@ -1,0 +1,1 @@
+"""Places for large content, one module each."""
