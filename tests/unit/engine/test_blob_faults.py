@@ -18,7 +18,7 @@ from ganger.engine.blob import BlobHash, BlobRef, Collected, collect
 from ganger.engine.blobs.blocks import BLOCK
 from ganger.engine.blobs.draft import PROBES
 from ganger.engine.blobs.files import FileBlobs
-from ganger.engine.disk import pass_by
+from ganger.runtime.disk import pass_by
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.clock import FakeClock, SeededEntropy

@@ -18,7 +18,7 @@ from typing import Final
 from ganger.engine.blob import Birth, BlobRef
 from ganger.engine.blobs.blocks import Digest
 from ganger.engine.blobs.seal import Seal, pack_seal
-from ganger.engine.disk import Probe, locked_folder, translated, write_whole
+from ganger.runtime.disk import Probe, locked_folder, translated, write_whole
 
 PROBES: Final = (
     "blob.create",

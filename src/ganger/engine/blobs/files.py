@@ -11,7 +11,7 @@ from ganger.engine.blobs.blocks import Digest, clip, recut, touch, trim
 from ganger.engine.blobs.draft import Draft
 from ganger.engine.blobs.folder import Folder, prepare
 from ganger.engine.blobs.reading import Reading
-from ganger.engine.disk import Probe, pass_by, run_whole
+from ganger.runtime.disk import Probe, pass_by, run_whole
 
 
 class FileBlobs:

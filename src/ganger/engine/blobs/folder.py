@@ -21,7 +21,7 @@ from ganger.core.clock import Clock
 from ganger.core.errors import BlobCorrupt, BlobMissing, FormatTooNew, StoreBroken, StoreMissingFolder
 from ganger.engine.blob import BlobHash, BlobRef, parse_hash
 from ganger.engine.blobs.seal import Seal, read_seal
-from ganger.engine.disk import Probe, locked_folder, opened, read_whole, sync_folder, translated, try_lock
+from ganger.runtime.disk import Probe, locked_folder, opened, read_whole, sync_folder, translated, try_lock
 
 FORMAT: Final = 1
 

@@ -10,7 +10,7 @@ from ganger.engine.blob import BlobHash, BlobRef
 from ganger.engine.blobs.blocks import BLOCK, Digest
 from ganger.engine.blobs.folder import opened_object, seal_of
 from ganger.engine.blobs.seal import Seal
-from ganger.engine.disk import read_whole, translated
+from ganger.runtime.disk import read_whole, translated
 
 
 class Reading:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ganger.core.clock import Moment
 from ganger.core.ids import Fence, TaskId
-from ganger.engine.shipping import Pace, Shipper, ship
-from ganger.engine.spool import Bell, Extent, Piece, Spool, SpoolKey
+from ganger.node.shipping import Pace, Shipper, ship
+from ganger.node.spool import Bell, Extent, Piece, Spool, SpoolKey
 from ganger.runtime.clock import SystemClock
 from ganger.testing.clock import FakeClock
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ganger.core.errors import BadName, BadNumber, StoreBroken, StoreFull, StoreReadOnly
 from ganger.core.ids import Fence, TaskId
 from ganger.engine.blobs.memory import MemoryBlobs
-from ganger.engine.spool import Bell, Extent, Piece, Spool, SpoolKey, SpoolReader
+from ganger.node.spool import Bell, Extent, Piece, Spool, SpoolKey, SpoolReader
 from ganger.testing.clock import FakeClock
 
 KEY = SpoolKey(TaskId(22), Fence(3), "stdout")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ganger.core.clock import Clock, Moment
-from ganger.engine.spool import Extent, Piece, Signal, SpoolReader
+from ganger.node.spool import Extent, Piece, Signal, SpoolReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Where work runs: the node, its executors, and the guardian that owns their children."""
