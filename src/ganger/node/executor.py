@@ -1,0 +1,85 @@
+"""THE CONTRACT between a node and whatever executes a kind of task: start one attempt, watch it, stop it.
+
+The node owns leases and slots; an executor owns what runs. A slot is given back only when `Run.ended` has returned, and
+that returns only when nothing of the attempt runs any more: not its children, not what it daemonised.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from ganger.core.clock import Moment
+from ganger.core.ids import Fence, TaskId
+from ganger.core.outcome import Outcome
+from ganger.core.task import Claimed
+
+
+class Assignment(NamedTuple):
+    """One attempt to be made. `spec` is whole, also where it was too large to travel with the claim.
+
+    `environment` is what every attempt is told of itself (GANGER_TASK, GANGER_FENCE, GANGER_STORE or GANGER_URL, a
+    token). `trusted_until` is the end of the lease as the node may believe in it; it moves with `Run.trust`.
+    """
+
+    claimed: Claimed
+    spec: bytes
+    environment: dict[str, str]
+    trusted_until: Moment
+
+
+class Ended(NamedTuple):
+    """How an attempt ended, and what it leaves: small data by key, and the streams that its spool has."""
+
+    outcome: Outcome
+    data: Mapping[str, bytes] = MappingProxyType({})
+    streams: Sequence[str] = ()
+
+
+class Run(Protocol):
+    """An attempt that was started."""
+
+    @property
+    def task(self) -> TaskId: ...
+
+    @property
+    def fence(self) -> Fence: ...
+
+    async def ended(self) -> Ended:
+        """Wait until it has ended and nothing of it runs. May be awaited more than once. Never raises for what the
+        attempt did: that is an outcome. A time-out is Fail with its own code, a kill is Killed, the death of its own
+        process without a result is Crashed.
+        """
+        ...
+
+    async def stop(self, reason: str) -> None:
+        """Begin to end it: ask, wait for its grace, then force. Idempotent; `ended` says when it is done."""
+        ...
+
+    def trust(self, until: Moment) -> None:
+        """The lease was renewed. An attempt whose lease is not trusted any more is stopped by the executor itself, even
+        when the node is stopped or gone, before another holder could be given the task.
+        """
+        ...
+
+
+class Executor(Protocol):
+    """Executes some kinds of tasks."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kinds that it takes, `plugin:` ones by their whole name."""
+        ...
+
+    async def start(self, assignment: Assignment) -> Run:
+        """Start one attempt. What is wrong with the task itself (no such program, a bad spec) is a Run that has ended
+        with a Fail, not an error: errors of `core.errors` are for an executor that cannot start anything.
+        """
+        ...
+
+    async def adopt(self) -> Sequence[Run]:
+        """What a former node of the same name left running, or that ended unheard, in the order of its start."""
+        ...
+
+    async def close(self, *, leave_running: bool) -> None:
+        """End everything, or leave it to the next node of the same name."""
+        ...

@@ -1,0 +1,1 @@
+"""Protocols without IO: bytes or dicts in, typed messages out, and back."""
