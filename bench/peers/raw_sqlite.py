@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from bench.peers.settings import RawSettings
+from ganger.databases.sqlite import load_migrations
 
 Row = tuple[Any, ...]
 
@@ -80,26 +81,29 @@ def _apply(connection: apsw.Connection, transaction: Transaction) -> None:
 
 
 def plain_script() -> Script:
-    """The rows that any honest engine writes: the task with its indexes, an event a batch, an attempt, the tallies."""
+    """The rows that the engine writes, in its own schema: tasks with their indexes, events, attempts, tallies."""
     return Script(
-        _SCHEMA,
+        _schema(),
         (
             (
-                Write(_INSERT_TASK, lambda span: [(task, _SPEC, _NOW, _NOW) for task in span]),
-                Write(_INSERT_EVENT, lambda span: [("submitted", _NOW, _pack(span))]),
-                Write(_ADD_TALLY, lambda span: [(-2, len(span))]),
+                Write(_INSERT_TASK, lambda span: [(task, _SPEC, _NOW) for task in span]),
+                Write(_INSERT_EVENT, lambda span: [(_NOW, "submitted", _pack(span))]),
+                Write(_SET_TALLY, lambda span: [(-2, span.stop)]),
             ),
             (
+                Write(_INSERT_ATTEMPT, lambda span: [(task, _NOW) for task in span], lag=1),
                 Write(_SETTLE_TASK, lambda span: [(_NOW, task) for task in span], lag=1),
-                Write(_INSERT_ATTEMPT, lambda span: [(task, _NOW, _NOW) for task in span], lag=1),
-                Write(_INSERT_EVENT, lambda span: [("settled", _NOW, _pack(span))], lag=1),
-                Write(_ADD_TALLY, lambda span: [(0, -len(span)), (1, len(span))], lag=1),
-                Write(_CLAIM_TASK, lambda span: [(_NOW + 30_000, _NOW, task) for task in span]),
-                Write(_INSERT_EVENT, lambda span: [("claimed", _NOW, _pack(span))]),
-                Write(_ADD_TALLY, lambda span: [(-2, -len(span)), (0, len(span))]),
+                Write(_INSERT_EVENT, lambda span: [(_NOW, "settled", _pack(span))], lag=1),
+                Write(_CLAIM_TASK, lambda span: [(_NOW, task) for task in span]),
+                Write(_INSERT_EVENT, lambda span: [(_NOW, "claimed", _pack(span))]),
+                Write(_SET_TALLY, lambda span: [(-2, -span.stop), (0, len(span)), (1, span.start)]),
             ),
         ),
     )
+
+
+def _schema() -> str:
+    return "\n".join(migration.sql for migration in load_migrations("ganger.engine.stores.sqlite", "migrations"))
 
 
 def _pack(span: range) -> bytes:
@@ -109,36 +113,22 @@ def _pack(span: range) -> bytes:
 _NOW = 1_800_000_000_000
 _SPEC = b'{"function":"package.module:function","args":[]}'
 
-_SCHEMA = """
-CREATE TABLE task (
-  id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, kind TEXT NOT NULL, spec BLOB NOT NULL, status INTEGER NOT NULL,
-  priority INTEGER NOT NULL, key TEXT, description TEXT, due INTEGER, holder INTEGER, fence INTEGER NOT NULL,
-  until INTEGER, attempts INTEGER NOT NULL, crashes INTEGER NOT NULL, result INTEGER, created INTEGER NOT NULL,
-  modified INTEGER NOT NULL, started INTEGER, ended INTEGER);
-CREATE INDEX task_ready ON task (queue, priority, id) WHERE status = -2;
-CREATE INDEX task_leased ON task (until) WHERE until IS NOT NULL;
-CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
-CREATE TABLE attempt (
-  task INTEGER NOT NULL, fence INTEGER NOT NULL, holder INTEGER NOT NULL, started INTEGER NOT NULL,
-  ended INTEGER NOT NULL, result INTEGER NOT NULL, PRIMARY KEY (task, fence)) WITHOUT ROWID;
-CREATE TABLE event (position INTEGER PRIMARY KEY, kind TEXT NOT NULL, wall INTEGER NOT NULL, tasks BLOB NOT NULL);
-CREATE TABLE tally (
-  queue INTEGER NOT NULL, status INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (queue, status)) WITHOUT ROWID;
-"""
 _INSERT_TASK = """
-INSERT INTO task (id, queue, kind, spec, status, priority, fence, attempts, crashes, created, modified)
-VALUES (?1, 1, 'function', ?2, -2, 1024, 0, 0, 0, ?3, ?4)
+INSERT INTO task (id, queue, lane, status, priority, rank, spec, created, modified)
+VALUES (?1, 1, 1, -2, 1024, ?1, ?2, ?3, ?3)
 """
 _CLAIM_TASK = """
-UPDATE task SET status = 0, holder = 7, fence = fence + 1, attempts = attempts + 1, until = ?1, started = ?2,
-modified = ?2 WHERE id = ?3
+UPDATE task SET status = 0, fence = fence + 1, holder = 7, until = NULL, claimed = ?1, started = NULL, modified = ?1,
+reserves = reserves + 1 WHERE id = ?2
 """
 _SETTLE_TASK = """
-UPDATE task SET status = 1, holder = NULL, until = NULL, result = 0, ended = ?1, modified = ?1 WHERE id = ?2
+UPDATE task SET status = 1, holder = NULL, until = NULL, kill = 0, ended = ?1, modified = ?1, attempts = attempts + 1
+WHERE id = ?2
 """
-_INSERT_ATTEMPT = "INSERT INTO attempt (task, fence, holder, started, ended, result) VALUES (?1, 1, 7, ?2, ?3, 0)"
-_INSERT_EVENT = "INSERT INTO event (kind, wall, tasks) VALUES (?1, ?2, ?3)"
-_ADD_TALLY = """
-INSERT INTO tally (queue, status, count) VALUES (1, ?1, ?2)
-ON CONFLICT (queue, status) DO UPDATE SET count = count + excluded.count
+_INSERT_ATTEMPT = """
+INSERT INTO attempt (task, fence, holder, claimed, ended, outcome, code) VALUES (?1, 1, 7, ?2, ?2, 'succeed', 1)
+"""
+_INSERT_EVENT = "INSERT INTO event (at, fact, queue, holder, entries) VALUES (?1, ?2, 1, 0, ?3)"
+_SET_TALLY = """
+INSERT INTO tally (queue, status, n) VALUES (1, ?1, ?2) ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
 """
