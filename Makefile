@@ -1,0 +1,54 @@
+# Every target makes its own environment in .venv; `make` alone lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help test quick check bench demo format docs clean
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+PYTHON := $(BIN)/python
+LOCKED := pyproject.toml uv.lock scripts/bootstrap
+SOURCES := $(wildcard src tests bench examples scripts)
+WORKERS ?= 2
+ARGS ?=
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: check ## run every check and every test (sets itself up)
+	$(PYTHON) -m pytest -q -n $(WORKERS) $(wildcard tests/unit tests/contract tests/model)
+	$(PYTHON) -m pytest -q $(wildcard tests/system tests/chaos)
+
+quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
+	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)
+
+check: .venv/.dev ## check format, lint, types, imports, house rules and docs
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports --no-logo
+	$(PYTHON) -m pytest -q tests/architecture
+
+bench: .venv/.bench ## measure against the peers: make bench ARGS="engine --json results.json"
+	$(PYTHON) -m bench $(ARGS)
+
+demo: .venv/.dev ## see the promises kept: workers killed and stopped, nothing lost
+	$(PYTHON) examples/demo.py
+
+format: .venv/.dev ## format the code and fix what the linter can fix
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+docs: .venv/.dev ## draw again the pages of docs/reference that come from the code
+	$(PYTHON) -m scripts.draw_states
+	$(PYTHON) -m scripts.draw_engine
+
+clean: ## remove the environment and every cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+
+.venv/.dev: $(LOCKED)
+	@scripts/bootstrap dev
+	@touch $@
+
+.venv/.bench: $(LOCKED)
+	@scripts/bootstrap dev bench
+	@touch $@ .venv/.dev

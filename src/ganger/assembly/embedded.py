@@ -1,0 +1,32 @@
+"""The engine inside a program of one's own: one call, no server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ganger.assembly.registry import open_parts
+from ganger.assembly.settings import load
+from ganger.engine.engine import Engine
+from ganger.engine.upkeep import keep_up
+from ganger.runtime.clock import SystemClock
+from ganger.runtime.entropy import SystemEntropy
+
+
+@asynccontextmanager
+async def open_engine(store: str | None = None, *, upkeep: bool = True) -> AsyncIterator[Engine]:
+    """The engine over the store of this URL: `sqlite:<path>`, `memory:`, or None for the one that the settings name.
+
+    `upkeep` also takes back lost leases, promotes what is due and removes what is old, as long as the engine is open;
+    any number of processes may do that at once. Raises BadInput for an unknown URL, and StoreError.
+    """
+    settings = load(Path.cwd(), store=store)
+    async with open_parts(settings, SystemClock(), SystemEntropy()) as parts:
+        engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs)
+        chores = keep_up(parts.store, parts.clock)
+        try:
+            if upkeep:
+                await chores.start()
+            yield engine
+        finally:
+            await chores.stop()
+            await engine.close()
