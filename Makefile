@@ -29,7 +29,7 @@ check: .venv/.dev ## check format, lint, types, imports, house rules and docs
 	$(PYTHON) -m pytest -q tests/architecture
 
 bench: .venv/.bench ## measure against the peers: make bench ARGS="engine --json results.json"
-	$(PYTHON) -m bench $(ARGS)
+	@$(PYTHON) -m bench $(ARGS)
 
 demo: .venv/.dev ## see the promises kept: workers killed and stopped, nothing lost
 	$(PYTHON) examples/demo.py

@@ -256,10 +256,7 @@ class Page(NamedTuple):
 
 
 class Look(NamedTuple):
-    """All about one task:
-
-    Itself, its family and its attempts (each at most `most`, the newest), the keys of its data.
-    """
+    """A task, its family and its attempts (each at most `most`, the newest), and the keys of its data."""
 
     task: Task
     family: Family
