@@ -1,0 +1,1 @@
+"""Databases: open, transact, translate errors, migrate. They know nothing of tasks."""

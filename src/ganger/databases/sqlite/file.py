@@ -1,0 +1,309 @@
+"""The database file in the hands of its owner: opened, checked, migrated, prepared, checkpointed, revived.
+
+What can go wrong, and why this is right:
+
+A failed fsync. The kernel may drop the pages and say nothing the second time. So the connection that met an IO error
+is never asked again: it is closed and a new one is opened, after a full checkpoint (which writes and syncs everything
+that is known to be good into the database and empties the log) and a quick check. A second connection, the keeper,
+stays open meanwhile: it keeps the log's index alive, and with it the knowledge of where the last *acknowledged*
+commit ends. Without it the new connection would read the log from the file and find there, whole in the page cache
+and perhaps never on disk, the very commit that failed; everything appended behind it would be lost with it at the
+next power cut. If the process dies before it could do so, the nameplate tells the heir to do it.
+
+A dead owner. It may have written a commit and died before the fsync. The heir finds that commit valid and would
+answer from it, so it commits something of its own first (its ownership): the fsync of that makes the log durable
+up to there, before anybody gets an answer.
+
+A second writer. The owner's connection alone writes and checkpoints. Readers are query-only and never checkpoint, also
+not when they close.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import apsw
+
+from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreNewerVersion, StoreNotADatabase
+from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.errors import breaks_file, translate
+from ganger.databases.sqlite.fork import keep_for_ever
+from ganger.databases.sqlite.migrate import load_queries, migrate
+from ganger.databases.sqlite.operation import Session
+from ganger.databases.sqlite.place import Place
+from ganger.databases.sqlite.reserve import Reserve
+
+FORMAT: Final = 1
+"""The version of the tables that a shared file keeps for itself."""
+
+
+class OwnedFile:
+    """The one connection that writes. Used on the owner's thread alone.
+
+    `report` is told whether the file is sound: False when the disk failed, True when it was checked since.
+    """
+
+    def __init__(self, desk: Desk, reserve: Reserve, report: Callable[[bool], None]) -> None:
+        self._place = desk.place
+        self._charter = desk.charter
+        self._clock = desk.clock
+        self._limits = desk.limits
+        self._probe = desk.probe
+        self._reserve = reserve
+        self._report = report
+        self._keeper: apsw.Connection | None = None
+        self._pages = 0
+        self._checkpointed = 0
+        self.queries = load_queries("ganger.databases.sqlite", "queries")
+        self.poisoned = False
+        self.state: Any = None
+        self.connection: apsw.Connection
+
+    def open(self, *, suspect: bool) -> None:
+        """Open, or raise why not. A suspect file is checked before it is served."""
+        try:
+            self._open(suspect)
+        except StoreFull:
+            if not self._reserve.release():
+                raise
+            self._open(suspect)
+        self._reserve.look(self._clock.now())
+
+    def _open(self, suspect: bool) -> None:
+        self.connection = connect(self._place, self._charter.vfs, create=True)
+        try:
+            with self._translated("opening"):
+                self._set_up(suspect)
+        except BaseException:
+            shut(self.connection)
+            raise
+        self.poisoned = False
+
+    def _set_up(self, suspect: bool) -> None:
+        self._identify()
+        _configure(self.connection)
+        self.connection.set_wal_hook(self._note_pages)
+        if suspect:
+            self._verify()
+        self._migrate()
+        _sync_folder(self._place)
+        if self._keeper is None:
+            self._keeper = open_reader(self._place, self._charter.vfs)
+        self._prepare()
+
+    def _identify(self) -> None:
+        found = self.connection.pragma("application_id")
+        tables = [name for (name,) in self.connection.execute(self.queries["list_tables"])]
+        if found != self._charter.application_id and (found or tables):
+            raise StoreNotADatabase(
+                f"{self._place.database} is the database of another program: name another file",
+                path=str(self._place.database),
+            )
+        if "ownership" in tables:
+            self._refuse_newer()
+
+    def _refuse_newer(self) -> None:
+        for file_format, minimum in self.connection.execute(self.queries["read_ownership"]):
+            if file_format > FORMAT or minimum > self._charter.protocol:
+                raise StoreNewerVersion(
+                    f"{self._place.database} was used by a newer version (it asks for at least {minimum}, "
+                    f"this one is {self._charter.protocol}): upgrade this program",
+                    minimum=minimum,
+                    protocol=self._charter.protocol,
+                )
+
+    def _verify(self) -> None:
+        # The checkpoint first: the pages that the log holds are written and synced anew, whatever the disk forgot.
+        self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        found = [text for (text,) in self.connection.execute("PRAGMA quick_check")]
+        if found != ["ok"]:
+            raise StoreBroken(f"the database is damaged: {found[0]}", path=str(self._place.database))
+
+    def _migrate(self) -> None:
+        charter = self._charter
+        with self._transaction() as session:
+            for name in ("create_migration", "create_unit", "create_ownership"):
+                self.connection.execute(self.queries[name])
+            self.connection.execute(self.queries["forget_other_boots"], (self._clock.boot_id(),))
+            ownership = {
+                "format": FORMAT,
+                "protocol": charter.protocol,
+                "minimum": charter.minimum,
+                "boot": self._clock.boot_id(),
+                "wall": session.wall,
+            }
+            self.connection.execute(self.queries["take_ownership"], ownership)
+            migrate(self.connection, charter.migrations, self.queries, session.wall)
+            self.connection.pragma("application_id", charter.application_id)
+        self._probe("owner.migrated")
+
+    def _prepare(self) -> None:
+        with self._transaction() as session:
+            self.state = self._charter.prepare(session)
+        self._probe("owner.prepared")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        session = Session(self.connection, self._clock.now(), self._clock.wall(), None)
+        try:
+            yield session
+            session.flush()
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _translated(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise translate(error, doing, self.connection) from error
+
+    def revive(self) -> None:
+        """Before a group: a poisoned file is opened anew, or StoreBroken is raised again."""
+        if self.poisoned:
+            self._open(suspect=True)
+            self._report(True)
+            self._probe("file.reopened")
+
+    def poison(self) -> None:
+        """The connection met an error of the disk: it is never used again."""
+        if not self.poisoned:
+            self.poisoned = True
+            self._report(False)
+            shut(self.connection)
+
+    def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._pages = pages
+        self._checkpointed = min(self._checkpointed, pages)
+        return apsw.SQLITE_OK
+
+    def checkpoint_due(self, *, waiting: bool) -> bool:
+        """Whether the log is long enough to be worth it; twice as long while somebody waits."""
+        return not self.poisoned and self._fresh_pages >= self._enough_pages * (2 if waiting else 1)
+
+    @property
+    def _fresh_pages(self) -> int:
+        return self._pages - self._checkpointed
+
+    @property
+    def _enough_pages(self) -> int:
+        # What is left of a full disk must not go into a log that could be used again.
+        scarce = self._limits.reserve_bytes // _PAGE // 8
+        return min(self._limits.checkpoint_pages, scarce) if self._reserve.full else self._limits.checkpoint_pages
+
+    def make_room(self) -> None:
+        """Write the log back, if there is anything in it, so that it can be used again without growing."""
+        if not self.poisoned and self._fresh_pages:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Write the log back into the database. Readers that look at old pages only delay the end of it."""
+        self._probe("checkpoint.before")
+        long = self._pages >= 4 * self._limits.checkpoint_pages
+        try:
+            with self._translated("checkpoint"):
+                self._write_back(apsw.SQLITE_CHECKPOINT_RESTART if long else apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except StoreFull:
+            self._reserve.release()
+        except GangerError as error:
+            if not breaks_file(error):
+                raise
+            self.poison()
+        self._probe("checkpoint.after")
+
+    def _write_back(self, mode: int) -> None:
+        # A reader may hold the old pages: then the log grows a little more, and is tried again.
+        self.connection.set_busy_timeout(_PATIENCE_WITH_READERS)
+        with suppress(apsw.BusyError):
+            self.connection.wal_checkpoint(mode=mode)
+        self.connection.set_busy_timeout(_PATIENCE)
+        self._checkpointed = self._pages
+
+    def close(self, *, last: bool) -> None:
+        """Close, however far the opening came; idempotent.
+
+        The last one on the file leaves everything in the database itself, and no log.
+        """
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        shut(keeper)
+        try:
+            if last and not self.poisoned:
+                with self._translated("closing"):
+                    self._write_back(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        finally:
+            shut(self.connection)
+
+    def abandon(self) -> None:
+        """In a forked child: never touch the parent's connections again, not even to free them."""
+        for connection in (self.connection, self._keeper):
+            keep_for_ever(connection)
+
+
+_PAGE: Final = 4096
+_SYNCHRONOUS: Final = "full"
+_PATIENCE: Final = 5_000
+_PATIENCE_WITH_READERS: Final = 50
+
+
+def connect(place: Place, vfs: str | None, *, create: bool) -> apsw.Connection:
+    """A connection that never checkpoints on its own: neither after a commit nor when it is closed."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    try:
+        connection = apsw.Connection(str(place.database), flags=flags, vfs=vfs, statementcachesize=500)
+    except apsw.Error as error:
+        raise translate(error, "opening") from error
+    connection.set_busy_timeout(_PATIENCE)
+    connection.wal_autocheckpoint(0)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    return connection
+
+
+def shut(connection: apsw.Connection) -> None:
+    """Close for good. A disk that fails even here changes nothing: what is not in the file by now is in its log."""
+    with suppress(apsw.Error):
+        connection.close(True)
+
+
+def open_reader(place: Place, vfs: str | None) -> apsw.Connection:
+    """A connection beside the owner's that can only read."""
+    connection = connect(place, vfs, create=False)
+    try:
+        connection.pragma("query_only", True)
+        connection.pragma("temp_store", 2)
+        connection.pragma("user_version")
+    except apsw.Error as error:
+        shut(connection)
+        raise translate(error, "opening for reading") from error
+    return connection
+
+
+def _configure(connection: apsw.Connection) -> None:
+    """Durable, or not at all: what matters is read back."""
+    connection.pragma("page_size", _PAGE)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", _SYNCHRONOUS)
+    connection.pragma("cache_size", -65_536)
+    connection.pragma("temp_store", 2)
+    connection.pragma("mmap_size", 0)
+    connection.pragma("journal_size_limit", 64 << 20)
+    connection.pragma("foreign_keys", False)
+    found = (connection.pragma("journal_mode"), connection.pragma("synchronous"))
+    if found != ("wal", 2):
+        raise StoreBroken(f"SQLite does not keep its log as it must (journal_mode, synchronous = {found})")
+
+
+def _sync_folder(place: Place) -> None:
+    """A new file is there after a power cut only if its folder was synced."""
+    descriptor = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

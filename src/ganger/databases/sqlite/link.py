@@ -1,0 +1,275 @@
+"""The way to an owner in another process: units out, answers and wake-ups in.
+
+A unit keeps its slot and number until it is answered. When the connection ends, nothing is known about the units
+without an answer; the next owner is sent all of them again, marked as sent before, and answers from its receipts
+those that were done. A unit so old that its receipt may be gone is not sent again: its outcome is unknown.
+
+A unit that comes while little is on its way is sent by the thread that posts it, which spares it one change of threads;
+a lock keeps the two apart. When much is on its way, units are collected and sent together.
+
+An owner that is stopped looks like one that is slow. After half a minute without an answer the caller is told that the
+outcome is unknown, and who owns the file.
+"""
+
+import contextlib
+import selectors
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ganger.core.clock import Moment
+from ganger.core.errors import GangerError, StoreError, StoreUnavailable
+from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.outstanding import Outstanding, Sent
+from ganger.databases.sqlite.seat import Seat, receive_seat
+from ganger.databases.sqlite.stream import Gone, Stream
+from ganger.databases.sqlite.unit import Outcome, Post, Unit
+from ganger.databases.sqlite.wire import (
+    Bye,
+    Call,
+    Failure,
+    Frame,
+    Handover,
+    Listen,
+    Malformed,
+    Reply,
+    Unlisten,
+    Wake,
+    error_of,
+)
+
+_FEW: Final = 4
+
+
+class Link:
+    """Serves this process over one connection until it ends. Lives on one thread."""
+
+    def __init__(
+        self, desk: Desk, stream: Stream, outstanding: Outstanding, owner: int, frames: Sequence[Frame]
+    ) -> None:
+        self._desk = desk
+        self._frames = frames
+        self._stream = stream
+        self._outstanding = outstanding
+        self._owner = owner
+        self._selector = selectors.DefaultSelector()
+        self._post = Post()
+        self._topics: frozenset[str] = frozenset()
+        self._version = -1
+        self._seat: Seat | None = None
+        self._blocked = False
+        self._lock = threading.Lock()
+        self._is_open = False
+        self._has_deadline = False
+        self._was_quiet = True
+
+    def serve(self) -> Seat | None:
+        """Until the owner is gone (None), hands over its seat (the seat), or this process closes the file (None)."""
+        self._selector.register(self._desk.inbox.ear, selectors.EVENT_READ)
+        self._selector.register(self._stream.sock, selectors.EVENT_READ)
+        try:
+            self._open()
+            while self._is_open:
+                self._turn()
+        except (Gone, Malformed):
+            return self._seat
+        finally:
+            self.close()
+        return self._seat
+
+    def _open(self) -> None:
+        with self._lock:
+            self._send_again()
+            for frame in self._frames:
+                self._heed(frame)
+            self._is_open = True
+        self._desk.inbox.express = self._send_at_once
+
+    def _send_at_once(self, unit: Unit) -> bool:
+        """On the thread that posts: send the unit if the way is free."""
+        with self._lock:
+            if not self._is_free():
+                return False
+            self._send(unit)
+            # The serving thread notices the end of a connection by itself, and sends the unit again.
+            with contextlib.suppress(Gone):
+                self._stream.flush()
+            self._post.deliver()
+            heard = self._has_deadline and not self._stream.unsent
+        if not heard:
+            self._desk.inbox.ring()
+        return True
+
+    def _is_free(self) -> bool:
+        outstanding = self._outstanding
+        return self._is_open and len(outstanding) < _FEW and bool(outstanding.room) and not self._stream.unsent
+
+    def _is_over(self) -> bool:
+        inbox = self._desk.inbox
+        return inbox.closed and not len(inbox) and not len(self._outstanding)
+
+    def _say_bye(self) -> None:
+        if self._seat is None:
+            self._stream.add(Bye())
+            self._stream.flush()
+
+    def _send_again(self) -> None:
+        oldest = Moment(self._desk.clock.now() - self._desk.limits.resend_ms)
+        self._abandon(self._outstanding.give_up(oldest))
+        for sent in self._outstanding.in_order():
+            self._stream.add(_call(sent, again=True))
+        self._announce()
+        self._stream.flush()
+        self._desk.probe("link.resent")
+
+    def _turn(self) -> None:
+        with self._lock:
+            self._send_new()
+            self._announce()
+            self._flush()
+            self._end_if_over()
+            if not self._is_open:
+                return
+            sleeps = self._may_sleep() and self._desk.inbox.doze()
+            patience = self._patience() if sleeps else 0
+            self._has_deadline = patience is not None
+        events = self._selector.select(patience)
+        with self._lock:
+            self._desk.inbox.rouse()
+            self._take_in(events)
+
+    def _take_in(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
+        for key, mask in events:
+            if key.fileobj is self._stream.sock and mask & selectors.EVENT_READ:
+                self._hear()
+        self._was_quiet = not events
+        if not events:
+            self._give_up()
+
+    def _end_if_over(self) -> None:
+        if self._seat is not None or self._is_over():
+            self._say_bye()
+            self._is_open = False
+
+    def _may_sleep(self) -> bool:
+        return not len(self._desk.inbox) or not self._outstanding.room
+
+    def _send_new(self) -> None:
+        units = self._desk.inbox.take(self._outstanding.room)
+        for unit in units:
+            self._send(unit)
+        if units:
+            self._post.deliver()
+
+    def _send(self, unit: Unit) -> None:
+        try:
+            self._desk.catalogue.find(unit.operation)
+            body = self._desk.catalogue.encode(unit.request)
+        except GangerError as error:
+            unit.waiter.tell(Outcome(error=error), self._post)
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            unfit = StoreError(f"the request does not fit {unit.operation!r}: {error}", name=unit.operation)
+            unit.waiter.tell(Outcome(error=unfit), self._post)
+        else:
+            self._stream.add(_call(self._outstanding.add(unit, body, self._desk.clock.now()), again=False))
+
+    def _announce(self) -> None:
+        """Tell the owner which topics somebody here listens to now."""
+        if self._version == self._desk.listeners.version:
+            return
+        self._version = self._desk.listeners.version
+        wanted = self._desk.listeners.topics()
+        if added := wanted - self._topics:
+            self._stream.add(Listen(sorted(added)))
+        if removed := self._topics - wanted:
+            self._stream.add(Unlisten(sorted(removed)))
+        self._topics = wanted
+
+    def _flush(self) -> None:
+        if self._stream.unsent:
+            blocked = not self._stream.flush()
+            if blocked != self._blocked:
+                self._blocked = blocked
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if blocked else 0)
+                self._selector.modify(self._stream.sock, events)
+            self._desk.probe("link.sent")
+
+    def _patience(self) -> float | None:
+        oldest = self._outstanding.oldest()
+        if oldest is None:
+            # Whoever posts next need not wake this thread to have its unit's deadline kept.
+            return None if self._was_quiet else self._desk.limits.answer_ms / 1000
+        return max(0, oldest + self._desk.limits.answer_ms - self._desk.clock.now() + 1) / 1000
+
+    def _give_up(self) -> None:
+        overdue = Moment(self._desk.clock.now() - self._desk.limits.answer_ms)
+        self._abandon(self._outstanding.give_up(overdue))
+
+    def _abandon(self, units: list[Unit]) -> None:
+        for unit in units:
+            unit.waiter.tell(Outcome(error=self._unanswered()), self._post)
+        self._post.deliver()
+
+    def _unanswered(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"process {self._owner} owns {self._desk.place.database} and does not answer: is it stopped? "
+            "The unit may or may not be done",
+            pid=self._owner,
+        )
+
+    def _hear(self) -> None:
+        for frame in self._stream.receive_with_descriptors():
+            self._heed(frame)
+        self._post.deliver()
+
+    def _heed(self, frame: Frame) -> None:
+        match frame:
+            case Reply(slot, seq, body):
+                self._answer(slot, seq, body)
+            case Failure(slot, seq):
+                self._tell(slot, seq, Outcome(error=error_of(frame)))
+            case Wake(topics):
+                self._desk.listeners.tell(topics)
+            case Handover():
+                self._take_seat()
+            case _:
+                raise Malformed(f"{type(frame).__name__} is not for a client to hear")
+
+    def _answer(self, slot: int, seq: int, body: msgspec.Raw) -> None:
+        unit = self._outstanding.settle(slot, seq)
+        if unit is None:
+            return
+        try:
+            outcome = Outcome(self._desk.catalogue.find(unit.operation).replies.decode(body))
+        except msgspec.MsgspecError as error:
+            outcome = Outcome(error=StoreError(f"{unit.operation!r} was done, but its reply does not fit: {error}"))
+        unit.waiter.tell(outcome, self._post)
+
+    def _tell(self, slot: int, seq: int, outcome: Outcome) -> None:
+        unit = self._outstanding.settle(slot, seq)
+        if unit is not None:
+            unit.waiter.tell(outcome, self._post)
+
+    def _take_seat(self) -> None:
+        if len(self._stream.descriptors) != 2:
+            raise Malformed("a seat comes with two descriptors")
+        self._seat = receive_seat(self._desk.place, self._stream.descriptors)
+        self._desk.probe("handover.received")
+
+    def abandon(self) -> None:
+        """In a forked child: close the copies of what belongs to the parent."""
+        self._selector.close()
+        self._stream.close()
+
+    def close(self) -> None:
+        self._desk.inbox.express = None
+        with self._lock:
+            self._is_open = False
+        self._selector.close()
+        self._stream.close()
+
+
+def _call(sent: Sent, *, again: bool) -> Call:
+    return Call(sent.slot, sent.seq, again, sent.unit.operation, msgspec.Raw(sent.body))

@@ -1,0 +1,77 @@
+"""Units of this process that were sent to the owner and have no answer yet.
+
+Each has a slot and a number. They outlive the connection, and the owner: whoever answers next, another owner or this
+process itself, gets them again under the same identity, so that none is done twice.
+"""
+
+from typing import NamedTuple
+
+from ganger.core.clock import Moment
+from ganger.databases.sqlite.unit import ClientId, Identity, Unit
+
+
+class Sent(NamedTuple):
+    """A unit on its way, as it was first sent."""
+
+    unit: Unit
+    slot: int
+    seq: int
+    body: bytes
+    at: Moment
+
+
+class Outstanding:
+    __slots__ = ("_client", "_free", "_sent", "_seq")
+
+    def __init__(self, client: ClientId, slots: int) -> None:
+        self._client = client
+        self._free = list(range(slots))
+        self._seq = 0
+        self._sent: dict[int, Sent] = {}
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    @property
+    def room(self) -> int:
+        return len(self._free)
+
+    def add(self, unit: Unit, body: bytes, now: Moment) -> Sent:
+        """Give the unit an identity. There must be room."""
+        self._seq += 1
+        sent = Sent(unit, self._free.pop(), self._seq, body, now)
+        self._sent[sent.slot] = sent
+        return sent
+
+    def settle(self, slot: int, seq: int) -> Unit | None:
+        """The unit that this answer is for; None if nobody waits for it any more."""
+        sent = self._sent.get(slot)
+        if sent is None or sent.seq != seq:
+            return None
+        return self._remove(sent)
+
+    def _remove(self, sent: Sent) -> Unit:
+        del self._sent[sent.slot]
+        self._free.append(sent.slot)
+        return sent.unit
+
+    def in_order(self) -> list[Sent]:
+        return sorted(self._sent.values(), key=lambda sent: sent.seq)
+
+    def oldest(self) -> Moment | None:
+        """When the first of those without an answer was sent."""
+        return min((sent.at for sent in self._sent.values()), default=None)
+
+    def give_up(self, before: Moment) -> list[Unit]:
+        """The units sent before a moment; they are not waited for any more."""
+        return [self._remove(sent) for sent in self.in_order() if sent.at < before]
+
+    def drain(self) -> list[Unit]:
+        """All of them, under their identities, for an owner in this very process."""
+        units = [
+            sent.unit._replace(identity=Identity(self._client, sent.slot, sent.seq), again=True)
+            for sent in self.in_order()
+        ]
+        for sent in self.in_order():
+            self._remove(sent)
+        return units

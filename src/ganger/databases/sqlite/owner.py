@@ -1,0 +1,161 @@
+"""The owner at work: one thread, one selector, no polling.
+
+A turn takes everything that waits at that moment, from this process and from all others, has it written as one group,
+answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout.
+
+The owner leaves when its process closes the file, or when a process of a higher rank (or of a newer version, which has
+to migrate) connects. It stops listening to anybody, finishes and answers what it has, closes the database, and hands
+the seat to the heir: the one who asked, or else the best of those connected. Whatever was sent and not read by then
+stays unanswered; the senders see the connection end and send it again to the heir.
+"""
+
+import contextlib
+import selectors
+from collections import deque
+from collections.abc import Iterable
+
+from ganger.core.clock import Moment
+from ganger.core.errors import GangerError
+from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.file import OwnedFile
+from ganger.databases.sqlite.peers import Peer, Peers
+from ganger.databases.sqlite.reception import Reception
+from ganger.databases.sqlite.scribe import Group, Scribe
+from ganger.databases.sqlite.seat import Seat
+from ganger.databases.sqlite.unit import Post, Unit
+from ganger.databases.sqlite.wire import Handover, pack
+
+
+class Owner:
+    """Serves the file until it has to leave. Lives on one thread."""
+
+    def __init__(self, desk: Desk, seat: Seat, file: OwnedFile, scribe: Scribe) -> None:
+        self._desk = desk
+        self._seat = seat
+        self._file = file
+        self._scribe = scribe
+        self._selector = selectors.DefaultSelector()
+        self._queue: deque[Unit] = deque()
+        self._post = Post()
+        self._peers = Peers(self._selector, desk.clock, desk.limits)
+        self._reception = Reception(desk, seat, self._peers, self._selector, self._queue)
+
+    def serve(self, units: Iterable[Unit]) -> None:
+        """Do these units first, then whatever comes, until it is time to leave; then pass the seat on.
+
+        All units that were taken are answered. Those still in the inbox are for the next owner.
+        """
+        self._queue.extend(units)
+        self._selector.register(self._desk.inbox.ear, selectors.EVENT_READ, lambda mask: None)
+        self._reception.open()
+        self._desk.probe("owner.serving")
+        try:
+            while not self._is_over():
+                self._gather()
+                self._turn()
+            self._leave()
+        finally:
+            self.close()
+
+    def _is_over(self) -> bool:
+        inbox = self._desk.inbox
+        return self._reception.heir is not None or (inbox.closed and not self._queue and not len(inbox))
+
+    def _gather(self) -> None:
+        """Sleep until something is there, and take in what waits; but first what an earlier group left."""
+        if self._queue:
+            return
+        sleeps = self._desk.inbox.doze()
+        events = self._selector.select(self._patience() if sleeps else 0)
+        self._desk.inbox.rouse()
+        for key, mask in events:
+            key.data(mask)
+        self._queue.extend(self._desk.inbox.take(self._desk.limits.local_units))
+        if not events:
+            self._peers.cut_stalled()
+            self._reception.look_up()
+
+    def _patience(self) -> float | None:
+        deadlines = [due for due in (self._peers.next_deadline(), self._reception.next_deadline()) if due is not None]
+        return max(0, min(deadlines) - self._desk.clock.now() + 1) / 1000 if deadlines else None
+
+    def _turn(self) -> None:
+        if self._queue:
+            self._write()
+            if self._file.checkpoint_due(waiting=True) or self._may_checkpoint():
+                self._file.checkpoint()
+        self._peers.flush()
+
+    def _may_checkpoint(self) -> bool:
+        idle = not self._queue and not len(self._desk.inbox)
+        return idle and self._file.checkpoint_due(waiting=False) and not self._selector.select(0)
+
+    def _write(self) -> None:
+        units = list(self._queue)
+        group = self._scribe.write(units)
+        self._queue.clear()
+        self._queue.extend(group.left)
+        self._answer(group)
+
+    def _answer(self, group: Group) -> None:
+        for unit, outcome in group.answers:
+            unit.waiter.tell(outcome, self._post)
+        self._peers.flush()
+        self._post.deliver()
+        self._desk.probe("scribe.replied")
+        if group.topics:
+            self._desk.listeners.tell(group.topics)
+            self._peers.wake(group.topics)
+            self._peers.flush()
+            self._desk.probe("scribe.woken")
+
+    def _leave(self) -> None:
+        while self._queue:
+            self._write()
+        self._flush_all()
+        heir = self._reception.heir or self._best_peer()
+        with contextlib.suppress(GangerError):
+            # A log that could not be written back is read by the next owner: nothing is lost.
+            self._file.close(last=heir is None)
+        self._desk.probe("handover.finished")
+        if heir is None:
+            self._seat.leave()
+        else:
+            self._pass_on(heir)
+        self._desk.probe("handover.released")
+
+    def _flush_all(self) -> None:
+        """Let the peers read their last answers, for a moment."""
+        until = Moment(self._desk.clock.now() + self._desk.limits.flush_ms)
+        self._peers.flush()
+        while self._peers.unsent and (left := until - self._desk.clock.now()) > 0:
+            events = self._selector.select(left / 1000)
+            for key, mask in events:
+                if mask & selectors.EVENT_WRITE:
+                    key.data(selectors.EVENT_WRITE)
+
+    def _best_peer(self) -> Peer | None:
+        known = self._peers.greeted()
+        return max(
+            known, key=lambda peer: (peer.hello.protocol, peer.hello.rank) if peer.hello else (0, 0), default=None
+        )
+
+    def _pass_on(self, heir: Peer) -> None:
+        # If the heir is gone by now, closing the lock lets the others race for it.
+        with contextlib.suppress(OSError):
+            if not heir.stream.unsent:
+                self._seat.pass_on(heir.stream.sock, pack(Handover()))
+
+    def close(self) -> None:
+        """Let everything go. The file first: without the seat nobody may have it open for writing."""
+        self._file.close(last=False)
+        self._peers.close()
+        self._selector.close()
+        self._seat.close()
+
+    def abandon(self) -> None:
+        """In a forked child: close the copies of what belongs to the parent, without a word to anybody."""
+        self._peers.abandon()
+        self._selector.close()
+        self._file.abandon()
+        self._seat.close()

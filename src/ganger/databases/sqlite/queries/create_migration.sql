@@ -1,0 +1,6 @@
+CREATE TABLE IF NOT EXISTS migration (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;

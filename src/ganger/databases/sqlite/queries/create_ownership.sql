@@ -1,0 +1,9 @@
+CREATE TABLE IF NOT EXISTS ownership (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    format INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    protocol INTEGER NOT NULL,
+    minimum INTEGER NOT NULL,
+    boot TEXT NOT NULL,
+    wall INTEGER NOT NULL
+) STRICT;

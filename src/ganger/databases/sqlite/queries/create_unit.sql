@@ -1,0 +1,9 @@
+CREATE TABLE IF NOT EXISTS unit (
+    client BLOB NOT NULL,
+    slot INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    receipt BLOB NOT NULL,
+    moment INTEGER NOT NULL,
+    wall INTEGER NOT NULL,
+    PRIMARY KEY (client, slot)
+) STRICT, WITHOUT ROWID;

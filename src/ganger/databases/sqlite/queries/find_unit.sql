@@ -1,0 +1,1 @@
+SELECT receipt FROM unit WHERE client = ? AND slot = ? AND seq = ?;

@@ -1,0 +1,1 @@
+DELETE FROM unit WHERE NOT EXISTS (SELECT 1 FROM ownership WHERE boot = ?);

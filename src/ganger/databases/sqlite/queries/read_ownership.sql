@@ -1,0 +1,1 @@
+SELECT format, minimum FROM ownership WHERE id = 1;

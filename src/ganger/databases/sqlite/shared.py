@@ -1,0 +1,181 @@
+"""The door: one handle on a file that many processes share."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from ganger.core.clock import Clock, Entropy
+from ganger.core.errors import ForkedHandle, GangerError
+from ganger.databases.sqlite.charter import Charter, Prepare
+from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.fork import abandon_in_child
+from ganger.databases.sqlite.inbox import Inbox
+from ganger.databases.sqlite.limits import DEFAULT_LIMITS, Limits
+from ganger.databases.sqlite.listeners import Listeners, Told
+from ganger.databases.sqlite.migrate import Migration
+from ganger.databases.sqlite.operation import Catalogue, Operation, Session
+from ganger.databases.sqlite.place import Host, LocalHost, Place
+from ganger.databases.sqlite.probes import Probe, no_probe
+from ganger.databases.sqlite.readers import Readers
+from ganger.databases.sqlite.steward import Steward
+from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Unit, Waiter
+from ganger.databases.sqlite.wire import PROTOCOL, Rank
+
+T = TypeVar("T")
+
+
+def prepare_nothing(session: Session) -> None:
+    """The default: the owner keeps nothing in memory."""
+
+
+class SharedFile:
+    """A SQLite file that any number of processes use at once. One of them owns it; which one, nobody needs to know.
+
+    A handle belongs to the process that opened it: a forked child gets ForkedHandle and opens its own.
+    """
+
+    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
+        self._desk = desk
+        self._entered: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[None] = loop.create_future()
+        self._readers = Readers(desk.place, desk.charter.vfs, desk.limits.readers)
+        self._loop = loop
+        self._steward = Steward(desk, self._note_entry, lambda: self._resolve(self._ended, None))
+        self._thread = threading.Thread(
+            target=self._steward.run, name=f"ganger-{desk.place.database.name}", daemon=True
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        operations: Sequence[Operation[Any, Any]],
+        migrations: Sequence[Migration],
+        clock: Clock,
+        entropy: Entropy,
+        application: str,
+        rank: Rank = Rank.CLIENT,
+        prepare: Prepare = prepare_nothing,
+        probe: Probe = no_probe,
+        vfs: str | None = None,
+        protocol: int = PROTOCOL,
+        limits: Limits = DEFAULT_LIMITS,
+        host: Host | None = None,
+    ) -> "SharedFile":
+        """Connect to the owner of the file, or become it: then the file is made, migrated and recovered as needed.
+
+        `prepare` runs in a transaction each time this process becomes the owner (also after a failure of the disk), and
+        what it returns is `Session.state`. Raises StoreMissingFolder, StoreOnNetworkFilesystem, StoreReadOnly,
+        StoreNotADatabase, StoreNewerVersion, MigrationChanged, StoreFull, StoreBroken, or StoreUnavailable if the
+        owner does not answer in time.
+        """
+        loop = asyncio.get_running_loop()
+        catalogue = Catalogue(operations, limits.frame_bytes)
+        inbox = Inbox()
+        desk = Desk(
+            place=Place.of(path),
+            charter=Charter(application, tuple(migrations), prepare, protocol, vfs),
+            rank=rank,
+            client=ClientId(entropy.token(16)),
+            pid=os.getpid(),
+            catalogue=catalogue,
+            inbox=inbox,
+            listeners=Listeners(loop, inbox.ring_if_open),
+            clock=clock,
+            entropy=entropy,
+            host=LocalHost() if host is None else host,
+            limits=limits,
+            probe=probe,
+        )
+        shared = cls(desk, loop)
+        await shared._start()
+        return shared
+
+    async def _start(self) -> None:
+        abandon_in_child(self._steward)
+        abandon_in_child(self._readers)
+        self._thread.start()
+        try:
+            await asyncio.shield(self._entered)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _note_entry(self, error: GangerError | None) -> None:
+        self._resolve(self._entered, error)
+
+    def _resolve(self, future: asyncio.Future[None], error: GangerError | None) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_settle, future, error)
+
+    @property
+    def owns(self) -> bool:
+        """Whether this process owns the file at the moment."""
+        return self._steward.owns
+
+    async def call(self, operation: str, request: Any) -> Any:
+        """One unit of work: atomic, and durable when this returns.
+
+        Raises what the operation raised, from whichever process it ran in; StoreFull or StoreClosed if nothing was
+        done; StoreBroken or StoreUnavailable if it is unknown whether it was. Cancelling does not take it back.
+        Units are run in no particular order.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._post(operation, request, Awaited(loop, future))
+        return await future
+
+    def call_blocking(self, operation: str, request: Any, timeout: float | None = None) -> Any:
+        """As `call`, from a plain thread. After the timeout StoreUnavailable: the unit may still be done."""
+        blocked = Blocked()
+        self._post(operation, request, blocked)
+        return blocked.wait(timeout)
+
+    def _post(self, operation: str, request: Any, waiter: Waiter) -> None:
+        self._check_process()
+        self._desk.inbox.post(Unit(operation, request, waiter))
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._desk.pid:
+            raise ForkedHandle(
+                f"this handle on {self._desk.place.database} belongs to process {self._desk.pid}: open the file again "
+                "after a fork",
+                pid=self._desk.pid,
+            )
+
+    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run a query on a thread, on a connection that can only read; it sees every commit acknowledged before."""
+        self._check_process()
+        return await self._readers.read(query)
+
+    def listen(self, topics: Iterable[str], told: Told) -> Callable[[], None]:
+        """Have `told(topic)` called on the loop that opened the file whenever a commit wakes one of the topics.
+
+        It may be called without a cause, never too late or too seldom: several wake-ups may become one. Whoever listens
+        first and looks afterwards misses nothing. The returned function ends it.
+        """
+        self._check_process()
+        return self._desk.listeners.add(topics, told)
+
+    async def close(self) -> None:
+        """Answer what is in flight, pass the file on, and let everything go. Idempotent."""
+        self._check_process()
+        await asyncio.to_thread(self._readers.close)
+        self._desk.inbox.close()
+        await asyncio.shield(self._ended)
+        self._thread.join()
+
+
+def _settle(future: asyncio.Future[None], error: GangerError | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

@@ -1,0 +1,112 @@
+"""A unit of work, its identity on the way to the owner, and those who wait for its outcome."""
+
+import asyncio
+import threading
+from typing import Any, NamedTuple, NewType, Protocol
+
+from ganger.core.errors import GangerError, StoreUnavailable
+
+ClientId = NewType("ClientId", bytes)
+"""Sixteen random bytes: one open handle in one process."""
+
+
+class Identity(NamedTuple):
+    """By which a unit that is sent again is recognised: its client, one of the client's slots, a number that grows."""
+
+    client: ClientId
+    slot: int
+    seq: int
+
+
+class Outcome(NamedTuple):
+    """What became of a unit. `encoded` is the reply as it travels, present when the unit has an identity."""
+
+    value: Any = None
+    error: GangerError | None = None
+    encoded: bytes = b""
+
+
+class Waiter(Protocol):
+    """Whoever gets the outcome of a unit, exactly once, on the thread that serves the file."""
+
+    def tell(self, outcome: Outcome, post: "Post") -> None: ...
+
+
+class Unit(NamedTuple):
+    """One call of one operation."""
+
+    operation: str
+    request: Any
+    waiter: Waiter
+    identity: Identity | None = None
+    again: bool = False
+    """It may have been run before: look for its receipt."""
+
+
+class Post:
+    """The outcomes of one turn on their way: one wake-up for each event loop, however many units it waits for."""
+
+    __slots__ = ("_loops",)
+
+    def __init__(self) -> None:
+        self._loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+
+    def add(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: Outcome) -> None:
+        self._loops.setdefault(loop, []).append((future, outcome))
+
+    def deliver(self) -> None:
+        for loop, answers in self._loops.items():
+            # A loop that was closed has nobody left who waits.
+            if not loop.is_closed():
+                hand_to_loop(loop, answers)
+        self._loops.clear()
+
+
+def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    try:
+        loop.call_soon_threadsafe(_resolve, answers)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+def _resolve(answers: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for future, outcome in answers:
+        if future.done():
+            continue
+        if outcome.error is not None:
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome.value)
+
+
+class Awaited(NamedTuple):
+    """A coroutine that waits."""
+
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+    def tell(self, outcome: Outcome, post: Post) -> None:
+        post.add(self.loop, self.future, outcome)
+
+
+class Blocked:
+    """A plain thread that waits."""
+
+    __slots__ = ("_gate", "_outcome")
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._outcome = Outcome()
+
+    def tell(self, outcome: Outcome, post: Post) -> None:
+        self._outcome = outcome
+        self._gate.release()
+
+    def wait(self, timeout: float | None) -> Any:
+        if not self._gate.acquire(timeout=-1 if timeout is None else timeout):
+            raise StoreUnavailable(f"no answer within {timeout} s: the unit may still be done", timeout=timeout)
+        if self._outcome.error is not None:
+            raise self._outcome.error
+        return self._outcome.value
