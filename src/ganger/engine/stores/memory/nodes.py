@@ -1,0 +1,110 @@
+"""Nodes: one registration at a time for each name, renewed by beats, ended by leaving or by silence."""
+
+from ganger.core.clock import Moment, Wall
+from ganger.core.errors import BadInput, NodeGone, NodeNotFound, NodeTaken
+from ganger.core.event import Fact
+from ganger.core.ids import NodeId, TaskId
+from ganger.core.node import Node, NodeState, Registration
+from ganger.engine.store import NODES_TOPIC, Configured, NodeChange
+from ganger.engine.stores.memory.row import NodeRow
+from ganger.engine.stores.memory.step import NO_QUEUE, Step
+
+
+def configure_node(step: Step, change: NodeChange, operator: bool) -> Configured:
+    """Change a node. An operator, whose act is written down, may do it without the node's token."""
+    if change.register is not None:
+        return Configured(node=_register(step, change.register))
+    row = _find(step, change, operator)
+    if change.beat:
+        row = _renew(step, row, change.lease)
+    if change.drain:
+        row = _set_state(step, row, NodeState.DRAINING)
+    if change.leave:
+        row = _set_state(step, row, NodeState.LEFT)
+        step.tell(Fact.NODE_LEFT, NO_QUEUE, row.node.id, subject=row.node.name)
+    if not (change.beat or change.drain or change.leave):
+        raise BadInput("a change of a node registers it, beats for it, drains it or lets it leave")
+    return Configured(node=row.node, kills=_kills(step, row.node.id))
+
+
+def _register(step: Step, said: Registration) -> Node:
+    lose_silent(step, said.name)
+    here = [row for row in step.tables.nodes.values() if row.node.here and row.node.name == said.name]
+    if not here:
+        return _join(step, said)
+    if here[0].token != said.token:
+        raise NodeTaken(f"another node is called {said.name} and lives; use another name, or let it leave first")
+    return _put(step, NodeRow(_describe(step, here[0].node.id, said, here[0].node.since), said.token, step.boot)).node
+
+
+def _join(step: Step, said: Registration) -> Node:
+    node = _describe(step, NodeId(step.tables.draw("node")), said, step.wall)
+    _put(step, NodeRow(node, said.token, step.boot))
+    step.wake(NODES_TOPIC)
+    step.tell(Fact.NODE_JOINED, NO_QUEUE, node.id, subject=node.name)
+    return node
+
+
+def _describe(step: Step, node: NodeId, said: Registration, since: Wall) -> Node:
+    return Node(
+        id=node,
+        identity=_identify(step, said.name),
+        name=said.name,
+        state=NodeState.ACTIVE,
+        until=Moment(step.now + said.lease),
+        lease=said.lease,
+        slots=said.slots,
+        queues=said.queues,
+        kinds=said.kinds,
+        labels=said.labels,
+        since=since,
+        seen=step.wall,
+    )
+
+
+def _identify(step: Step, name: str) -> int:
+    """The number of a name: the same for every registration under it."""
+    known = step.tables.identities.get(name)
+    if known is not None:
+        return known
+    step.tables.identities.put(name, step.tables.draw("identity"))
+    return step.tables.identities[name]
+
+
+def _find(step: Step, change: NodeChange, operator: bool) -> NodeRow:
+    row = step.tables.nodes.get(change.id)
+    if row is None or not row.live(step.now, step.boot):
+        raise NodeGone(f"the registration {change.id} has ended, and its leases with it; register anew", node=change.id)
+    if row.token != change.token and not operator:
+        raise NodeNotFound(f"the registration {change.id} belongs to another process", node=change.id)
+    return row
+
+
+def _renew(step: Step, row: NodeRow, lease: int | None) -> NodeRow:
+    until = Moment(step.now + (row.node.lease if lease is None else lease))
+    return _put(step, row._replace(node=row.node._replace(until=until, seen=step.wall)))
+
+
+def _set_state(step: Step, row: NodeRow, state: NodeState) -> NodeRow:
+    step.wake(NODES_TOPIC)
+    return _put(step, row._replace(node=row.node._replace(state=state)))
+
+
+def _put(step: Step, row: NodeRow) -> NodeRow:
+    step.tables.nodes.put(row.node.id, row)
+    return row
+
+
+def _kills(step: Step, node: NodeId) -> tuple[TaskId, ...]:
+    held = step.tables.active_of_node.bucket(node)
+    return tuple(task for task in held if step.tables.rows[task].task.kill)
+
+
+def lose_silent(step: Step, name: str | None = None) -> int:
+    """Mark nodes (of that name) whose lease has ended as lost; returns how many."""
+    named = [row for row in step.tables.nodes.values() if name is None or row.node.name == name]
+    silent = [row for row in named if row.node.here and not row.live(step.now, step.boot)]
+    for row in silent:
+        _set_state(step, row, NodeState.LOST)
+        step.tell(Fact.NODE_LOST, NO_QUEUE, row.node.id, subject=row.node.name)
+    return len(silent)

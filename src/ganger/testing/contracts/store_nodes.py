@@ -1,0 +1,153 @@
+"""Nodes: how they register, stay, drain, leave and are lost."""
+
+import pytest
+
+from ganger.core.errors import NodeGone, NodeNotFound, NodeTaken
+from ganger.core.event import Fact
+from ganger.core.ids import NodeId
+from ganger.core.node import NodeState, Registration
+from ganger.core.state import Status
+from ganger.engine.store import Configure, NodeChange
+from ganger.testing.contracts.scene import MINUTE, TOKEN, Scene, StoreContract, plain, story
+
+
+class NodesContract(StoreContract):
+    @story
+    async def test_a_node_is_kept_as_it_registered(self, scene: Scene) -> None:
+        said = Registration("n", "t", 4, 5_000, ("q",), ("shell",), ("gpu",))
+        node = (await scene.store.configure(Configure(node=NodeChange(register=said)))).node
+        assert node is not None
+        assert (node.name, node.slots, node.lease, node.queues, node.kinds, node.labels) == (
+            "n", 4, 5_000, ("q",), ("shell",), ("gpu",),
+        )  # fmt: skip
+        assert (node.state, node.until) == (NodeState.ACTIVE, scene.clock.now() + 5_000)
+        assert (node.since, node.seen) == (scene.clock.wall(), scene.clock.wall())
+        assert (await scene.store.directory()).nodes == [node]
+
+    @story
+    async def test_a_second_live_node_of_one_name_is_refused(self, scene: Scene) -> None:
+        first = await scene.node("n", lease=1_000)
+        other = Registration("n", "another secret", lease=1_000)
+        with pytest.raises(NodeTaken):
+            await scene.store.configure(Configure(node=NodeChange(register=other)))
+        scene.clock.advance(1_000)
+        joined = (await scene.store.configure(Configure(node=NodeChange(register=other)))).node
+        assert joined is not None
+        assert joined.id != first
+        with pytest.raises(NodeGone):
+            await scene.beat(first)
+
+    @story
+    async def test_the_same_node_asking_again_is_renewed(self, scene: Scene) -> None:
+        first = await scene.node("n", lease=1_000)
+        scene.clock.advance(900)
+        assert await scene.node("n", lease=1_000) == first
+        scene.clock.advance(900)
+        assert await scene.beat(first) == ()
+
+    @story
+    async def test_a_name_keeps_its_identity_over_registrations(self, scene: Scene) -> None:
+        first, other = await scene.node("n"), await scene.node("other")
+        await scene.leave(first)
+        second = await scene.node("n")
+        one, two, three = [await scene.find_node(node) for node in (first, second, other)]
+        assert one is not None and two is not None and three is not None  # noqa: PT018 - only for the type
+        assert (first != second, one.identity == two.identity, one.identity != three.identity) == (True, True, True)
+
+    @story
+    async def test_one_beat_renews_every_lease_by_liveness(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node(lease=1_000)
+        await scene.submit(*(plain(queue) for _ in range(3)))
+        held = await scene.claim(node, queue, most=3)
+        for _ in range(3):
+            scene.clock.advance(900)
+            await scene.beat(node)
+            assert await scene.lapse() == []
+        await scene.settle("succeed", *held)
+
+    @story
+    async def test_a_beat_may_ask_for_more_time(self, scene: Scene) -> None:
+        node = await scene.node(lease=1_000)
+        await scene.beat(node, lease=MINUTE)
+        scene.clock.advance(MINUTE - 1)
+        assert await scene.beat(node) == ()
+
+    @story
+    async def test_a_beat_that_comes_too_late_revives_nothing(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node(lease=1_000)
+        held = await scene.take(node, await scene.add(queue))
+        scene.clock.advance(1_000)
+        with pytest.raises(NodeGone):
+            await scene.beat(node)
+        assert [lapsed.task for lapsed in await scene.lapse()] == [held.id]
+        with pytest.raises(NodeGone):
+            await scene.beat(node)
+
+    @story
+    async def test_no_jump_of_the_wall_clock_ends_or_extends_a_lease(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node(lease=1_000)
+        held = await scene.take(node, await scene.add(queue))
+        scene.clock.jump_wall(60 * MINUTE)
+        assert await scene.lapse() == []
+        scene.clock.jump_wall(-120 * MINUTE)
+        scene.clock.advance(999)
+        assert await scene.lapse() == []
+        scene.clock.advance(1)
+        assert [lapsed.task for lapsed in await scene.lapse()] == [held.id]
+
+    @story
+    async def test_only_the_node_itself_speaks_for_it(self, scene: Scene) -> None:
+        node = await scene.node()
+        for change in (
+            NodeChange(node, "guess", beat=True),
+            NodeChange(node, "", leave=True),
+            NodeChange(node, drain=True),
+        ):
+            with pytest.raises((NodeNotFound, NodeGone)):
+                await scene.store.configure(Configure(node=change))
+        with pytest.raises(NodeGone):
+            await scene.store.configure(Configure(node=NodeChange(NodeId(99), TOKEN, beat=True)))
+        assert await scene.node_state(node) == NodeState.ACTIVE
+
+    @story
+    async def test_a_draining_node_renews_and_settles_what_it_has(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node(lease=1_000)
+        held = await scene.take(node, await scene.add(queue))
+        await scene.drain(node)
+        assert await scene.node_state(node) == NodeState.DRAINING
+        scene.clock.advance(900)
+        await scene.beat(node)
+        scene.clock.advance(900)
+        await scene.settle("start", held)
+        await scene.settle("succeed", held)
+
+    @story
+    async def test_a_node_that_leaves_ends_its_leases_in_order(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node("leaver")
+        held = await scene.take(node, await scene.add(queue), start=True)
+        await scene.leave(node)
+        assert await scene.node_state(node) == NodeState.LEFT
+        (lapsed,) = await scene.lapse()
+        assert (lapsed.task, lapsed.left, lapsed.holder, lapsed.status) == (held.id, True, "leaver", Status.RUNNING)
+        with pytest.raises(NodeGone):
+            await scene.beat(node)
+
+    @story
+    async def test_a_node_that_left_frees_its_name_at_once(self, scene: Scene) -> None:
+        node = await scene.node("n")
+        await scene.leave(node)
+        other = NodeChange(register=Registration("n", "another secret"))
+        joined = (await scene.store.configure(Configure(node=other))).node
+        assert joined is not None
+        assert joined.id != node
+
+    @story
+    async def test_coming_and_going_is_told(self, scene: Scene) -> None:
+        one, _ = await scene.node("a"), await scene.node("b", lease=1_000)
+        await scene.leave(one)
+        scene.clock.advance(1_000)
+        await scene.lapse()
+        await scene.lapse()
+        assert [(event.fact, event.subject) for event in await scene.events()] == [
+            (Fact.NODE_JOINED, "a"), (Fact.NODE_JOINED, "b"), (Fact.NODE_LEFT, "a"), (Fact.NODE_LOST, "b"),
+        ]  # fmt: skip
