@@ -1,4 +1,4 @@
-"""The operator's audit log: each line is chained to the one before by its hash, so that none can be changed or cut out."""
+"""The operator's audit log: each line is chained to the one before by its hash, so none can be changed or cut out."""
 
 import hashlib
 import json

@@ -3,7 +3,7 @@
 from typing import NewType, Protocol
 
 Moment = NewType("Moment", int)
-"""Milliseconds of the boot clock. It counts suspended time and no jump of the wall clock moves it: leases live on it."""
+"""Milliseconds of the boot clock. Suspended time counts, and no jump of the wall clock moves it: leases live on it."""
 
 Wall = NewType("Wall", int)
 """Milliseconds since 1970 by the wall clock: what people read, and what `due` means."""

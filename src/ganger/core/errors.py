@@ -27,7 +27,7 @@ class GangerError(Exception):
 
     code: ClassVar[str] = "ganger_error"
 
-    def __init__(self, message: str, **fields: Field) -> None:
+    def __init__(self, message: str, /, **fields: Field) -> None:
         super().__init__(message)
         self.message = message
         self.fields: Mapping[str, Field] = fields

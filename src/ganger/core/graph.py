@@ -1,9 +1,9 @@
 """What waits for what: edges, joins, and what a parent's end means for its children.
 
 A child waits for its parents. An edge says what the parent must do: succeed, finish in any way, fail, or (for a
-condition) choose that branch. When the parent is final, the edge *holds* or holds *never*. A join of `all` is ready when
-every edge holds and lost with the first that never will; a join of `any` is ready with the first that holds and lost
-when none can. A lost child is cancelled, and that is its own end for its own children.
+condition) choose that branch. When the parent is final, the edge *holds* or holds *never*. A join of `all` is ready
+when every edge holds and lost with the first that never will; a join of `any` is ready with the first that holds and
+lost when none can. A lost child is cancelled, and that is its own end for its own children.
 
 The decision about a child is made from counts (how many edges are still open, how many of those just closed hold), so
 that several parents settled in one transaction, or a join of a million, cost one decision per child and not one read
@@ -13,7 +13,7 @@ of all its parents.
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ganger.core.errors import CycleFound
 from ganger.core.state import Status
@@ -50,6 +50,7 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
+_SHOWN = 20
 _UNHAPPY = frozenset({Status.TERMINATED, Status.ORPHANED})
 
 
@@ -65,7 +66,7 @@ def holds(on: str, status: int, branch: bool = True) -> bool:
 
 
 def fate(join: str, open_edges: int, held: int) -> Fate:
-    """What becomes of a child with `open_edges` edges still undecided, when the last `closed` ones included `held`.
+    """What becomes of a child with `open_edges` edges still undecided, when `held` of those just closed hold.
 
     For `all`, pass held = -1 if any of the closed edges never holds.
     """
@@ -87,7 +88,7 @@ def lost_reason(on: str, parent: int, status: int, reason: str | None) -> str:
     return f"parent {parent} {word}, and its edge asks for {on}"
 
 
-_WORDS = {
+_WORDS: Final = {
     int(Status.SUCCEEDED): "succeeded",
     int(Status.CANCELLED): "was cancelled",
     int(Status.TERMINATED): "was killed",
@@ -104,4 +105,5 @@ def order(parents: Sequence[Iterable[int]]) -> None:
         TopologicalSorter({index: list(above) for index, above in enumerate(parents)}).prepare()
     except CycleError as error:
         ring = [int(index) for index in error.args[1]]
-        raise CycleFound(f"these tasks of the submission wait for each other: {ring}", tasks=ring) from None
+        shown = " -> ".join(map(str, ring[:_SHOWN])) + (" -> ..." if len(ring) > _SHOWN else "")
+        raise CycleFound(f"these tasks of the submission wait for each other: {shown}", tasks=ring) from None

@@ -4,8 +4,9 @@ An id is a positive 63-bit integer from the store's counter. A *position* is an 
 has seen everything that will ever be below n. The two are not the same number where several writers commit at once.
 """
 
+import re
 import uuid
-from typing import NewType
+from typing import Final, NewType
 
 from ganger.core.errors import BadInput
 
@@ -19,6 +20,7 @@ Position = NewType("Position", int)
 Fence = NewType("Fence", int)
 
 _TOP = 1 << 63
+_OBJECT_ID: Final = re.compile("[0-9a-fA-F]{24}")
 
 
 def to_uuid(tag: int, task: TaskId) -> uuid.UUID:
@@ -40,7 +42,7 @@ def to_object_id(created_seconds: int, task: TaskId) -> str:
 
 def from_object_id(face: str) -> TaskId:
     """The id in an ObjectId that Ganger made; a foreign one needs its stored alias instead."""
-    value = int(face[8:], 16) if len(face) == 24 else 0
+    value = int(face[8:], 16) if _OBJECT_ID.fullmatch(face) else 0
     if not 0 < value < _TOP:
         raise BadInput(f"{face!r} is not an id that Ganger made", id=face)
     return TaskId(value)

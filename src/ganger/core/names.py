@@ -1,4 +1,4 @@
-"""What a name may be: the same everywhere, so that none escapes a folder, a log line or a page."""
+"""What a name may be: the same everywhere, so that none is endless, hides a character, or breaks a line of a log."""
 
 from ganger.core.errors import BadName
 
@@ -21,7 +21,7 @@ def check_text(what: str, text: str, longest: int) -> str:
     """A free text that people read: any printable character and line breaks, but no NUL and no half of a pair."""
     if len(text) > longest:
         raise BadName(f"the {what} has {len(text)} characters; use at most {longest}", what=what, size=len(text))
-    if "\0" in text or not text.isascii() and _broken(text):
+    if "\0" in text or (not text.isascii() and _broken(text)):
         raise BadName(f"the {what} holds a NUL or a lone surrogate, which no store can keep", what=what)
     return text
 

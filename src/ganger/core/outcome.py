@@ -71,7 +71,9 @@ Outcome = Succeed | Fail | Release | Hold | Killed | Crashed
 def settle(claimed: Claimed, outcome: Outcome, wall: int, luck: float, on_lost: str = OnLost.RETRY) -> Move:
     """The move that follows from an outcome. `luck` in [0, 1) spreads retries; `on_lost` counts for a crash alone."""
     if isinstance(outcome, Succeed):
-        return Move(claimed.id, "succeed", _SUCCEEDED, claimed.fence, None, None, None, outcome.result)
+        # The one hot path: a tuple of all fields costs half of a call with defaults.
+        fields = (claimed.id, "succeed", _SUCCEEDED, claimed.fence, None, None, None, outcome.result, 0, False, True)
+        return Move._make(fields)
     match outcome:
         case Fail():
             return _fail(claimed, outcome, wall, luck)

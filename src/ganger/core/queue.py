@@ -31,9 +31,9 @@ class OnLost(StrEnum):
 class Policy(NamedTuple):
     """How a queue hands out its tasks. A limit of None is no limit; 0 is none at all.
 
-    `max_active` counts over all nodes, `max_per_node` on each (seed 1's maxthreads), `max_per_key` for each concurrency
-    key. `pin` names the only nodes that may take, `ignore` those that may not; pin wins. `becomes` is the queue in which
-    each result is a new task. `batch_size` None means that tasks get no batch. `ephemeral` queues vanish when empty.
+    `max_active` counts over all nodes, `max_per_node` on each, `max_per_key` for each concurrency key. `pin` names the
+    only nodes that may take, `ignore` those that may not; pin wins. `becomes` is the queue in which each result is a
+    new task. `batch_size` None means that tasks get no batch. `ephemeral` queues vanish when empty.
     """
 
     sort: str = Sort.DEFAULT

@@ -13,6 +13,9 @@ from ganger.core.errors import BadPolicy
 FOREVER = 0
 """As `max_attempts` or `max_crashes`: no limit."""
 
+LONGEST = 1 << 43
+"""Milliseconds, some 278 years: a moment so far away still fits every store, and a float."""
+
 
 class Fixed(NamedTuple):
     """The same delay each time."""
@@ -129,7 +132,7 @@ def _chosen(policy: Retry, code: int) -> tuple[int, Backoff]:
 def check(policy: Retry) -> Retry:
     """The policy, if it makes sense; else BadPolicy says what does not."""
     numbers = (policy.max_attempts, policy.max_crashes, policy.sink, *(limit for _, limit, _ in policy.by_code))
-    if any(number < 0 for number in numbers):
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
         raise BadPolicy("attempts, crashes and sink of a retry policy are 0 or more (0 attempts means no limit)")
     for backoff in (policy.backoff, *(backoff for _, _, backoff in policy.by_code)):
         _check_backoff(backoff)
@@ -139,12 +142,18 @@ def check(policy: Retry) -> Retry:
 def _check_backoff(backoff: Backoff) -> None:
     match backoff:
         case Fixed(delay):
-            sound = delay >= 0
+            sound = _bounded(delay)
         case Delays(delays):
-            sound = bool(delays) and min(delays) >= 0
+            sound = bool(delays) and all(map(_bounded, delays))
         case Exponential(first, factor, most, jitter):
-            sound = first >= 0 and 1 <= factor <= 1_000 and most >= first and 0 <= jitter <= 1
+            sound = _bounded(first) and _bounded(most - first) and 1 <= factor <= 1_000 and 0 <= jitter <= 1
         case _:
             assert_never(backoff)
     if not sound:
-        raise BadPolicy(f"{backoff!r} is no usable backoff: delays are 0 or more, factor 1 to 1000, jitter 0 to 1")
+        raise BadPolicy(
+            f"{backoff!r:.200} is no usable backoff: delays are 0 to {LONGEST} ms, factor 1 to 1000, jitter 0 to 1"
+        )
+
+
+def _bounded(delay: int) -> bool:
+    return isinstance(delay, int) and 0 <= delay <= LONGEST

@@ -49,7 +49,7 @@ def is_final(status: int) -> bool:
 
 
 def is_todo(status: int) -> bool:
-    """Seed 1's `todo`: every code that is not positive counts, also those that nobody knows."""
+    """What the Disbatch protocol counts as `todo`: every code that is not positive, also those that nobody knows."""
     return status <= 0
 
 
@@ -131,6 +131,7 @@ _TABLE: Final = (
 )
 
 RULES: Final = {rule.name: rule for rule in _TABLE}
+NO_FENCE: Final = Fence(0)
 
 
 class Move(NamedTuple):
@@ -145,7 +146,7 @@ class Move(NamedTuple):
     task: TaskId
     rule: str
     target: int
-    fence: Fence = Fence(0)
+    fence: Fence = NO_FENCE
     due: int | None = None
     priority: int | None = None
     reason: str | None = None
@@ -155,10 +156,12 @@ class Move(NamedTuple):
     branch: bool = True
 
 
-def move(task: TaskId, rule: str, fence: Fence = Fence(0), code: int | None = None) -> Move:
-    """A move by the rule of that name; `code` is a failure's own number."""
+def move(task: TaskId, rule: str, fence: Fence = NO_FENCE, code: int | None = None) -> Move:
+    """A move by the rule of that name. `code` is a failure's own number; a rule that ends otherwise has none."""
     target = RULES[rule].target
-    return Move(task, rule, target if code is None else max(code, target), fence)
+    if code is not None and target is Status.FAILED:
+        return Move(task, rule, max(code, target), fence)
+    return Move(task, rule, target, fence)
 
 
 class Verdict(StrEnum):

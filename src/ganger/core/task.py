@@ -69,8 +69,8 @@ class NewTask(NamedTuple):
 class Claimed(NamedTuple):
     """A task in the hands of a holder: what it needs to run it, and the fence that it names from now on.
 
-    `attempts` and `crashes` are those before this one; `retry` is the policy that counts, the queue's where the task has
-    none. A spec of None is too large to travel along: read it as the task's data `spec`.
+    `attempts` and `crashes` are those before this one; `retry` is the policy that counts, the queue's where the task
+    has none. A spec of None is too large to travel along: read it as the task's data `spec`.
     """
 
     id: TaskId

@@ -206,5 +206,15 @@ class Cascade:
         self.ended.append(Ended(group.id, rule.target, True, reason, group.kids, group.grp))
 
 
+def resume(step: Step, left: Iterable[tuple[int, int, int, int, str | None]], budget: int) -> Cascade:
+    """Follow on where an earlier step stopped: rows of parent, child after which to go on, status, branch, reason."""
+    cascade = Cascade(step, budget)
+    for parent, after, status, branch, reason in list(left):
+        step.run(Q.follow_done, (parent,))
+        cascade.ended.append(Ended(parent, status, bool(branch), reason, 1, None, after))
+    cascade.run()
+    return cascade
+
+
 def _unhappy(ended: Ended) -> bool:
     return ended.status != Status.SUCCEEDED and ended.reason != SKIPPED

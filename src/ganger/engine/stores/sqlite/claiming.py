@@ -75,9 +75,9 @@ def _heads(step: Step, node: Node, queues: Sequence[Queue], most: int) -> tuple[
     limited = False
     for queue in queues:
         room = _room(step, node, queue)
-        found = _queue_heads(step, node, queue, min(most, room)) if room > 0 else []
         limited = limited or room < most
-        heads += found
+        if min(most, room) > 0:
+            heads += _queue_heads(step, node, queue, min(most, room))
     heads.sort()
     return heads[:most], limited
 

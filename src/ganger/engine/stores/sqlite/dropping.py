@@ -2,18 +2,24 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 
 from ganger.core.event import Fact
 from ganger.core.state import is_final
-from ganger.engine.stores.sqlite.cascade import Cascade
+from ganger.engine.stores.sqlite.cascade import Cascade, resume
 from ganger.engine.stores.sqlite.moving import Row
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
 OUTPUT_BYTES = (0, "output_bytes")
+_ALL_EDGES = 1 << 40
+
+
+def tell_children(step: Step, ids: Iterable[int]) -> None:
+    """Follow at once what was left to follow of these: an edge that goes with its parent would never be decided."""
+    resume(step, step.run(Q.follow_of, (apsw.carray(array("q", ids)),)), _ALL_EDGES)
 
 
 def drop(step: Step, rows: Sequence[Row]) -> None:

@@ -13,7 +13,7 @@ from ganger.core.state import LEASED, RULES, WAITING, is_final, move
 from ganger.databases.sqlite import Session
 from ganger.engine.store import INLINE_SPEC, Change, Edit, Edits
 from ganger.engine.stores.sqlite.cascade import Cascade, Closed, Ended
-from ganger.engine.stores.sqlite.dropping import drop
+from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.moving import Row, apply
@@ -172,6 +172,7 @@ def _close_group(step: Step, row: Row) -> None:
 def _remove(step: Step, row: Row, descendants: bool) -> None:
     if row.status in LEASED:
         raise WrongStatus(f"task {row.id} is running; kill it first", task=row.id, status=row.status)
+    tell_children(step, [row.id])
     doomed = _below(step, row) if descendants else [row]
     children = [] if descendants or is_final(row.status) else list(step.run(Q.children_of, (row.id,)))
     parents = list(step.run(Q.edges_to, (row.id,))) if children else []

@@ -6,7 +6,7 @@ everywhere) walks the table, at most `WALK` rows a page: such a page may be shor
 
 import json
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -17,6 +17,20 @@ from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.reading import task_from, with_spec_sizes
 
 WALK = 20_000
+STATEMENTS: Final = {
+    "by_id": Q.find_by_id,
+    "by_queue": Q.find_by_queue,
+    "by_status": Q.find_by_status,
+    "by_key": Q.find_by_key,
+    "by_holder": Q.find_by_holder,
+    "by_group": Q.find_by_group,
+    "by_batch": Q.find_by_batch,
+    "by_parent": Q.find_by_parent,
+    "walk_id": Q.find_walk_id,
+    "walk_queue": Q.find_walk_queue,
+}
+"""What drives a walk, and its query."""
+
 _USUAL = frozenset({-2, -1, 0, 1})
 _LAST = (1 << 63) - 1
 
@@ -28,7 +42,7 @@ def find(connection: apsw.Connection, query: Query) -> Page:
         return _by_status(connection, query, bindings)
     if driver == "by_holder":
         return _by_holder(connection, query, bindings)
-    last = _walk(connection, query, driver, bindings) if driver in ("by_id", "by_queue") else None
+    last = _walk(connection, query, driver, bindings) if _sifts(query, driver) else None
     bindings["last"] = _LAST * (-1 if query.newest_first else 1) if last is None else last
     found = _run(connection, statement(driver, query.newest_first), bindings)
     return _page(found, query.most, last)
@@ -43,6 +57,11 @@ def _driver(query: Query) -> str:
     return "by_id" if query.queue is None else "by_queue"
 
 
+def _sifts(query: Query, driver: str) -> bool:
+    """May it walk over any number of tasks that do not match?"""
+    return driver in ("by_id", "by_queue") and (query.kind is not None or query.statuses is not None)
+
+
 def _bindings(query: Query) -> dict[str, Any]:
     start = (_LAST if query.newest_first else 0) if query.after is None else query.after
     statuses = None if query.statuses is None else json.dumps(query.statuses)
@@ -52,7 +71,7 @@ def _bindings(query: Query) -> dict[str, Any]:
 @cache
 def statement(driver: str, newest_first: bool) -> str:
     """The query of a driver, turned round where the newest go first."""
-    text: str = getattr(Q, f"find_{driver}")
+    text = STATEMENTS[driver]
     if not newest_first:
         return text
     turned = text.replace("> :after", "< :after").replace("<= :last", ">= :last")

@@ -30,9 +30,12 @@ def _unpark_all(step: Step, queue: int, key: str) -> None:
 
 def _choose(step: Step, queue: int, key: str, limit: int) -> None:
     ((leased,),) = step.run(Q.keyed_leased, (queue, key))
-    best = {row[0] for row in step.run(Q.keyed_best, (queue, key, max(0, limit - leased)))}
-    if worse := [row[0] for row in step.run(Q.keyed_ready, (queue, key)) if row[0] not in best]:
+    room = max(0, limit - leased)
+    ready = list(step.run(Q.keyed_ready, (queue, key)))
+    parked = list(step.run(Q.keyed_parked, (queue, key, room)))
+    best = set(sorted(ready + parked)[:room])
+    if worse := [row[-1] for row in ready if row not in best]:
         step.run(Q.park, (apsw.carray(array("q", worse)),))
-    if best:
-        for (lane,) in list(step.run(Q.unpark, (apsw.carray(array("q", best)),))):
+    if better := [row[-1] for row in parked if row in best]:
+        for (lane,) in list(step.run(Q.unpark, (apsw.carray(array("q", better)),))):
             step.readied(queue, lane)

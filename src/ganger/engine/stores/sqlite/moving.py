@@ -235,3 +235,4 @@ def _become(step: Step, queue: int, ids: list[int]) -> None:
     for number, (_, _, _, _, _, blob, size) in zip(made, rows, strict=True):
         if blob is not None:
             step.run(Q.data_put, (number, "spec", None, blob, size))
+            step.run(Q.spec_away, (number,))

@@ -7,7 +7,7 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.queue import Policy, Queue, Sort
 from ganger.core.state import LEASED, WAITING, is_final, move
 from ganger.engine.store import QUEUES_TOPIC, QueueChange
-from ganger.engine.stores.sqlite.dropping import drop
+from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.moving import Row, apply
 from ganger.engine.stores.sqlite.queries import Q
@@ -59,9 +59,10 @@ def _change(step: Step, shelved: Shelved, change: QueueChange) -> Queue:
 
 def _follow_policy(step: Step, before: Queue, queue: Queue) -> None:
     """Tasks that wait stand as the new policy has it."""
-    if (before.policy.sort == Sort.LIFO) != (queue.policy.sort == Sort.LIFO):
+    turned = (before.policy.sort == Sort.LIFO) != (queue.policy.sort == Sort.LIFO)
+    if turned:
         step.run(Q.queue_turn, (queue.id,))
-    if before.policy.max_per_key != queue.policy.max_per_key:
+    if turned or before.policy.max_per_key != queue.policy.max_per_key:
         step.keys |= {(queue.id, key) for (key,) in step.run(Q.queue_keys, (queue.id,))}
     refill(step)
 
@@ -77,6 +78,7 @@ def _delete(step: Step, queue: Queue, also_waiting: bool) -> Queue:
     while rows := _rows(step, queue):
         waiting = [move(TaskId(row.id), "cancel") for row in rows if row.status in WAITING]
         apply(step, [one._replace(reason="its queue was deleted") for one in waiting])
+        tell_children(step, [row.id for row in rows])
         drop(step, _rows(step, queue, rows[-1].id))
     _drop_queue(step, queue)
     return queue
@@ -89,7 +91,7 @@ def _rows(step: Step, queue: Queue, last: int | None = None) -> list[Row]:
 
 def _drop_queue(step: Step, queue: Queue) -> None:
     step.run(Q.queue_delete, (queue.id,))
-    step.shelf.put_queue(step.session, None, queue.id)
+    step.shelf.forget_queue(step.session, queue.id)
     step.keys = {(number, key) for number, key in step.keys if number != queue.id}
     step.woken.discard(queue.id)
     step.freed.discard(queue.id)

@@ -21,6 +21,7 @@ from ganger.databases.sqlite import Session
 from ganger.engine.stores.sqlite.queries import Q
 
 TallyKey = tuple[int, int]
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -74,15 +75,16 @@ class Shelf:
         self.lane_ids[lane], self.lanes[number] = number, lane
 
     def _unknow_lane(self, lane: Lane) -> None:
-        del self.lanes[self.lane_ids.pop(lane)]
+        number = self.lane_ids.pop(lane)
+        del self.lanes[number]
+        for lined in self.lined.values():
+            lined.discard(number)
 
     def forget_lane(self, session: Session, number: int) -> None:
         """Drop a lane that has no task and will get none: its time is over."""
         lane = self.lanes[number]
         session.connection.execute(Q.lane_forget, (number,))
         self._unknow_lane(lane)
-        for lined in self.lined.values():
-            lined.discard(number)
         session.rolled_back(lambda: self._know_lane(number, lane))
 
     def plain_lane(self, session: Session, number: int) -> int:
@@ -94,6 +96,26 @@ class Shelf:
         before = self.queues.get(number)
         _keep(self.queues, number, shelved)
         session.rolled_back(lambda: _keep(self.queues, number, before))
+
+    def forget_queue(self, session: Session, number: int) -> None:
+        """Drop a queue with its books: nobody asks for them any more, and its number does not come again."""
+        self.put_queue(session, None, number)
+        for statement in (Q.tally_drop, Q.counter_drop):
+            session.connection.execute(statement, (number,))
+        lined = self.lined.pop(number, set())
+        tally, counters = _cut(self.tally, number), _cut(self.counters, number)
+        session.rolled_back(lambda: self._know_books(number, lined, tally, counters))
+
+    def _know_books(
+        self, number: int, lined: set[int], tally: dict[TallyKey, int], counters: dict[tuple[int, str], int]
+    ) -> None:
+        self.lined[number] = lined
+        self.tally |= tally
+        self.counters |= counters
+
+    def knows(self, queue: int) -> bool:
+        """Are there books for this queue? What belongs to no queue is kept under 0."""
+        return queue == 0 or queue in self.queues
 
     def put_node(self, session: Session, node: Node | None, number: int) -> None:
         before = self.nodes.get(number)
@@ -121,11 +143,16 @@ class Shelf:
     def flush(self, session: Session) -> None:
         """Write what changed in this transaction; run once, just before the commit."""
         run = session.connection.executemany
-        run(Q.tally_set, [(*key, self.tally[key]) for key in self.dirty_tally])
-        run(Q.counter_set, [(*name, self.counters[name]) for name in self.dirty_counters])
-        session.connection.execute(Q.store_next, (self.next_task, self.next_batch))
+        run(Q.tally_set, [(*key, self.tally[key]) for key in self.dirty_tally & self.tally.keys()])
+        run(Q.counter_set, [(*name, self.counters[name]) for name in self.dirty_counters & self.counters.keys()])
+        session.connection.execute(Q.store_next, (self.next_task, self.next_batch, self.next_event))
         self.dirty_tally.clear()
         self.dirty_counters.clear()
+
+
+def _cut(books: dict[tuple[int, K], int], queue: int) -> dict[tuple[int, K], int]:
+    """Take what belongs to a queue out of the books."""
+    return {key: books.pop(key) for key in [key for key in books if key[0] == queue]}
 
 
 def _keep(shelf: dict[int, V], number: int, value: V | None) -> None:
@@ -138,12 +165,11 @@ def _keep(shelf: dict[int, V], number: int, value: V | None) -> None:
 def load(session: Session) -> Shelf:
     """Read the shelf from the file, when this process becomes its owner."""
     run = session.connection.execute
-    ((tag, boot, next_task, next_batch),) = run(Q.store_read)
-    ((last_event,),) = run(Q.event_last)
+    ((tag, boot, next_task, next_batch, next_event),) = run(Q.store_read)
     audit = list(run(Q.audit_last)) or [(0, START)]
     lanes = {row[0]: Lane(row[1], tuple(json.loads(row[2])), row[3], row[4]) for row in run(Q.lane_all)}
     return Shelf(
-        tag=tag, boot=boot, next_task=next_task, next_batch=next_batch, next_event=last_event + 1,
+        tag=tag, boot=boot, next_task=next_task, next_batch=next_batch, next_event=next_event,
         audit_position=audit[0][0], audit_hash=audit[0][1],
         queues={row[0]: shelved_from(row) for row in run(Q.queue_all)},
         lanes=lanes, lane_ids={lane: number for number, lane in lanes.items()},

@@ -113,7 +113,9 @@ class Step:
         self.session.wake(EVENTS_TOPIC)
 
     def _keep_books(self) -> None:
-        tally, counters, shelf = self.tally, self.counters, self.shelf
+        shelf = self.shelf
+        tally = {key: n for key, n in self.tally.items() if shelf.knows(key[0])}
+        counters = {name: n for name, n in self.counters.items() if shelf.knows(name[0])}
         shelf.add(tally, counters)
         self.session.rolled_back(lambda: shelf.add(tally, counters, -1))
         self.session.before_commit("shelf", shelf.flush)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import apsw
 
-from ganger.core.errors import DuplicateKey, QueueNotFound, UnknownGroup, UnknownParent
+from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup, UnknownParent
 from ganger.core.event import Fact
 from ganger.core.graph import Edge, Fate, Join, fate, holds, lost_reason
 from ganger.core.ids import QueueId, TaskId
@@ -85,6 +85,7 @@ class Births:
         self.tasks = tasks
         self.ids = ids
         self.existing = existing
+        self.first = step.shelf.next_task - len(tasks)
         self.entries: dict[int, list[EntryRow]] = {}
         self.edges: list[tuple[int, int, str]] = []
         self.doomed: list[tuple[TaskId, str]] = []
@@ -100,6 +101,8 @@ class Births:
         if self.edges:
             step.run_many(Q.edge_insert, self.edges)
         self._tell_elders()
+        if self.members:
+            self._refuse_rings()
         for queue, entries in self.entries.items():
             self._tell(queue, entries)
         refill(step)
@@ -226,7 +229,7 @@ class Births:
     def _read_parents(self) -> dict[int, Parent]:
         """The parents and groups that are already there; one that is not is refused."""
         wanted = {edge.parent for task in self.tasks if task.parents for edge in task.parents if edge.parent > 0}
-        wanted |= {self.ids[index] for index in self.existing}
+        wanted |= {self.ids[index] for index in self.existing if self.ids[index] < self.first}
         rows = self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),)) if wanted else ()
         known = {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
         if missing := wanted - known.keys():
@@ -252,13 +255,29 @@ class Births:
 
     def _tell_elders(self) -> None:
         """Parents and groups that were there before get their new children and members counted."""
-        first = self.step.shelf.next_task - len(self.tasks)
-        elders = [(n, parent) for parent, n in self.kids.items() if parent < first]
+        elders = [(n, parent) for parent, n in self.kids.items() if parent < self.first]
         if elders:
             self.step.run_many(Q.kids_add, elders)
         for group, n in self.members.items():
-            if group < first and not list(self.step.run(Q.members_add, (n, group))):
+            if not self._is_born_group(group) and not list(self.step.run(Q.members_add, (n, group))):
                 raise UnknownGroup(f"task {group} is not a group that still takes members", task=group)
+
+    def _refuse_rings(self) -> None:
+        """A new member of a group that is already there must not wait, in whatever way, for that group."""
+        for index, task in enumerate(self.tasks):
+            if task.group > 0 and (task.parents or task.kind == Kind.GROUP) and index not in self.existing:
+                ((waits,),) = self.step.run(Q.reaches, (task.group, self.ids[index]))
+                if waits:
+                    raise CycleFound(
+                        f"task {index} of the submission waits for group {task.group}, which would wait for it",
+                        tasks=[index],
+                    )
+
+    def _is_born_group(self, number: int) -> bool:
+        """Is it a group of this submission? Then it was born with its members counted."""
+        index = number - self.first
+        born = 0 <= index < len(self.tasks) and index not in self.existing
+        return born and self.tasks[index].kind == Kind.GROUP
 
 
 def _due(task: NewTask, wall: int, waits: int) -> int | None:

@@ -1,12 +1,13 @@
 """How the store is kept in order: promotion, what was left to follow, lapsed leases, retention.
 
 Retention follows the event log from its old end: the event that made a task final is as old as the task's end, so no
-index by age is needed. Members of a group that is not final yet are spared, and go together with the group.
+index by age is needed. Members of a group that is not final yet are spared, and go just before the group. An event goes
+when every task that it leads to is gone, and never before an older one: what is left over is found again.
 """
 
 from array import array
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -16,7 +17,7 @@ from ganger.core.state import is_final
 from ganger.core.task import Kind
 from ganger.databases.sqlite import Session, prune_units
 from ganger.engine.store import Lapsed, Tend, Tended
-from ganger.engine.stores.sqlite.cascade import Cascade, Ended
+from ganger.engine.stores.sqlite.cascade import resume
 from ganger.engine.stores.sqlite.claiming import promote
 from ganger.engine.stores.sqlite.dropping import OUTPUT_BYTES, drop
 from ganger.engine.stores.sqlite.joining import lose
@@ -26,7 +27,6 @@ from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import EntryRow, Step
 
 _entries = msgspec.msgpack.Decoder(list[EntryRow])
-_EVENTS_AT_ONCE = 20
 
 
 def tend(session: Session, request: Tend) -> Tended:
@@ -62,12 +62,7 @@ def _promote(step: Step, most: int) -> Tended:
 
 
 def _release(step: Step, most: int) -> Tended:
-    rows = list(step.run(Q.follow_next))
-    cascade = Cascade(step, budget=most)
-    for parent, after, status, branch, reason in rows:
-        step.run(Q.follow_done, (parent,))
-        cascade.ended.append(Ended(parent, status, bool(branch), reason, 1, None, after))
-    cascade.run()
+    cascade = resume(step, step.run(Q.follow_next), most)
     return Tended(most - cascade.budget, bool(list(step.run(Q.follow_next))), [])
 
 
@@ -87,6 +82,8 @@ def _lapsed(step: Step, most: int) -> list[Lapsed]:
         found |= {row[0]: _lapsed_from(step, row) for row in rows}
         if not rows:
             step.run(Q.node_cleared, (node,))
+        if len(found) >= most:
+            break
     for row in step.run(Q.lapsed_touched, (step.now, most)):
         found.setdefault(row[0], _lapsed_from(step, row))
     return list(found.values())[:most]
@@ -102,37 +99,97 @@ def _lapsed_from(step: Step, row: Sequence[Any]) -> Lapsed:
 
 
 def _prune(step: Step, before: Wall, most: int) -> Tended:
-    read = list(step.run(Q.events_oldest, (_EVENTS_AT_ONCE,)))
-    old = [row for row in read if row[1] < before]
-    ended = {entry[0] for row in old for entry in _entries.decode(row[2]) if is_final(entry[1])}
-    dropped = _drop_ended(step, ended, before)
-    if old:
-        step.run(Q.events_drop, (old[-1][0],))
+    old, ended = _old_events(step, before, most)
+    dropped, whole = _drop_ended(step, ended, before, most)
+    if old and whole:
+        step.run(Q.events_drop, (old[-1],))
     step.run(Q.nodes_drop, (before,))
     prune_units(step.session, before)
     _forget_lanes(step)
-    return Tended(len(old) + dropped, len(old) == len(read) > 0, [])
+    return Tended(dropped + len(old) * whole, bool(old) and (whole or dropped > 0), [])
 
 
-def _drop_ended(step: Step, ids: set[int], before: Wall) -> int:
-    """Drop those that are still there, are final, and belong to no group that is not."""
-    dropped = 0
-    while ids:
-        rows, groups = [], []
-        for row in step.run(Q.prune_read, (apsw.carray(array("q", ids)),)):
-            *task, ended, group_status, kind = row
-            if is_final(task[3]) and ended < before and (group_status is None or is_final(group_status)):
-                rows.append(Row._make(task))
-                groups += [task[0]] * (kind == Kind.GROUP)
-        if rows:
-            drop_quietly(step, rows)
-        dropped += len(rows)
-        ids = {member for group in groups for (member,) in step.run(Q.members_read, (group, 100_000))}
-    return dropped
+def _old_events(step: Step, before: Wall, most: int) -> tuple[list[int], set[int]]:
+    """The oldest events, until they tell of `most` ends or are not old any more; and the tasks that ended."""
+    positions: list[int] = []
+    ended: set[int] = set()
+    for position, at, entries in step.run(Q.events_oldest, (most,)):
+        if at >= before or len(ended) >= most:
+            break
+        positions.append(position)
+        ended |= {entry[0] for entry in _entries.decode(entries) if is_final(entry[1])}
+    return positions, ended
+
+
+class Droppable(NamedTuple):
+    """What may go now. `untold`: one of them still has children that must hear of its end first."""
+
+    rows: list[Row]
+    groups: list[int]
+    untold: bool
+
+
+def _drop_ended(step: Step, ids: Collection[int], before: Wall, most: int) -> tuple[int, bool]:
+    """Drop at most so many tasks and edges, members before their group; how many, and whether nothing is left over."""
+    levels, dropped = [ids] if ids else [], 0
+    while levels:
+        found = _droppable(step, levels[-1], before)
+        if found.untold:
+            return dropped, False
+        if members := _members(step, found.groups, before, most - dropped):
+            levels.append(members)
+            continue
+        chosen, spent = _afford(step, found.rows, most - dropped)
+        drop_quietly(step, chosen)
+        dropped += spent
+        if len(chosen) < len(found.rows):
+            return dropped, False
+        levels.pop()
+    return dropped, True
+
+
+def _afford(step: Step, rows: list[Row], room: int) -> tuple[list[Row], int]:
+    """The first that fit in with their edges, and how much that is; of one that never will, edges go ahead of it."""
+    spent = 0
+    for index, row in enumerate(rows):
+        if spent + 1 + row.kids > room:
+            return rows[:index], spent or _cut_edges(step, row, room)
+        spent += 1 + row.kids
+    return rows, spent
+
+
+def _cut_edges(step: Step, row: Row, most: int) -> int:
+    """Drop some edges of a parent whose children have all been told."""
+    cut = len(list(step.run(Q.edges_cut, (row.id, most))))
+    step.run(Q.kids_add, (-cut if cut == most else -row.kids, row.id))
+    return cut
+
+
+def _droppable(step: Step, ids: Collection[int], before: Wall) -> Droppable:
+    """Those that are still there, are final, and belong to no group that is not."""
+    rows, groups, untold = [], [], False
+    for *task, ended, group_status, kind, follows in step.run(Q.prune_read, (apsw.carray(array("q", ids)),)):
+        if is_final(task[3]) and ended < before and (group_status is None or is_final(group_status)):
+            rows.append(Row._make(task))
+            groups += [task[0]] * (kind == Kind.GROUP)
+            untold = untold or bool(follows)
+    return Droppable(rows, groups, untold)
+
+
+def _members(step: Step, groups: list[int], before: Wall, most: int) -> list[int]:
+    """Members of these groups that ended before then. The others have events of their own to come."""
+    found: list[int] = []
+    for group in groups:
+        found += [member for (member,) in step.run(Q.members_ended, (group, before, most - len(found)))]
+        if len(found) >= most:
+            break
+    return found
 
 
 def drop_quietly(step: Step, rows: list[Row]) -> None:
     """Retention tells no event: a follower that is a week behind has nothing to follow."""
+    if not rows:
+        return
     told = dict(step.facts)
     drop(step, rows)
     step.facts = told

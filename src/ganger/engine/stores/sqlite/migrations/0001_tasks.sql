@@ -3,12 +3,13 @@ CREATE TABLE store (
     tag INTEGER NOT NULL,
     boot TEXT NOT NULL,
     next_task INTEGER NOT NULL,
-    next_batch INTEGER NOT NULL
+    next_batch INTEGER NOT NULL,
+    next_event INTEGER NOT NULL
 );
 
--- Names need not be unique: a queue is its id.
+-- Names need not be unique: a queue is its id, which no later queue gets.
 CREATE TABLE queue (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     policy TEXT NOT NULL,
     paused_until INTEGER NOT NULL DEFAULT 0,
@@ -88,7 +89,10 @@ CREATE INDEX task_group ON task (grp) WHERE grp IS NOT NULL;
 CREATE INDEX task_batch ON task (batch) WHERE batch IS NOT NULL;
 CREATE INDEX task_queue ON task (queue);
 CREATE INDEX task_unusual ON task (status) WHERE status NOT IN (-2, -1, 0, 1);
-CREATE INDEX task_keyed_ready ON task (queue, limit_key, priority, rank) WHERE limit_key IS NOT NULL AND status = -2;
+CREATE INDEX task_keyed_ready ON task (queue, limit_key, priority, rank)
+    WHERE limit_key IS NOT NULL AND status = -2 AND parked = 0;
+CREATE INDEX task_keyed_parked ON task (queue, limit_key, priority, rank)
+    WHERE limit_key IS NOT NULL AND status = -2 AND parked = 1;
 CREATE INDEX task_keyed_leased ON task (queue, limit_key) WHERE limit_key IS NOT NULL AND holder IS NOT NULL;
 
 CREATE TABLE edge (
@@ -158,7 +162,7 @@ CREATE TABLE identity (
 
 -- `cleared`: it is gone, and no lease of it is left.
 CREATE TABLE node (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     identity INTEGER NOT NULL,
     token TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -173,7 +177,6 @@ CREATE TABLE node (
     cleared INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX node_uncleared ON node (id) WHERE cleared = 0 AND state IN ('lost', 'left');
-CREATE INDEX node_identity ON node (identity);
 
 -- How many tasks of a queue have a status now, and how often a fact was told.
 CREATE TABLE tally (

@@ -1,1 +1,1 @@
-UPDATE store SET next_task = ?, next_batch = ?
+UPDATE store SET next_task = ?, next_batch = ?, next_event = ?

@@ -1,1 +1,1 @@
-SELECT tag, boot, next_task, next_batch FROM store
+SELECT tag, boot, next_task, next_batch, next_event FROM store

@@ -1,1 +1,2 @@
-SELECT substr(value, ? + 1, ?), blob, size FROM data WHERE task = ? AND key = ?
+SELECT CASE WHEN value IS NOT NULL THEN coalesce(substr(value, ? + 1, ?), x'') END, blob, size
+FROM data WHERE task = ? AND key = ?

@@ -1,1 +1,1 @@
-SELECT substr(spec, ? + 1, ?), length(spec) FROM task WHERE id = ? AND spec IS NOT NULL
+SELECT coalesce(substr(spec, ? + 1, ?), x''), length(spec) FROM task WHERE id = ? AND spec IS NOT NULL

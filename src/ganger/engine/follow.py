@@ -1,0 +1,68 @@
+"""Following the facts: a reader is told that there is something new, and reads it from the store, page by page.
+
+Nothing is buffered for a reader: its place is a position, and whoever has seen position n has seen all that will ever
+be below it. So a slow reader costs nothing, and one that comes back goes on where it was.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
+
+from ganger.core.event import Event, Fact
+from ganger.core.ids import Position, QueueId, TaskId
+from ganger.engine.bell import Bell
+from ganger.engine.store import EVENTS_TOPIC, Store
+
+PAGE = 256
+START = Position(0)
+"""Before the first event."""
+
+
+class Wanted(NamedTuple):
+    """Which events: every given field must match. With `tasks` an event names only those of them that it is about."""
+
+    facts: frozenset[Fact] | None = None
+    queues: frozenset[QueueId] | None = None
+    tasks: frozenset[TaskId] | None = None
+
+
+EVERYTHING = Wanted()
+
+
+def narrow(event: Event, wanted: Wanted) -> Event | None:
+    """The event as far as it is wanted; None if it is not."""
+    if wanted.facts is not None and event.fact not in wanted.facts:
+        return None
+    if wanted.queues is not None and event.queue not in wanted.queues:
+        return None
+    if wanted.tasks is None:
+        return event
+    tasks = wanted.tasks
+    entries = tuple(entry for entry in event.entries if entry.task in tasks)
+    return event._replace(entries=entries) if entries else None
+
+
+async def subscribe(store: Store, after: Position | None, wanted: Wanted = EVERYTHING) -> AsyncGenerator[Event, None]:
+    """The events behind a position (None: from now on) in their order, for ever. Close it when leaving early."""
+    with Bell(store, (EVENTS_TOPIC,)) as bell:
+        position = await find_end(store) if after is None else after
+        while True:
+            bell.rung.clear()
+            while page := await store.events(position, PAGE):
+                position = page[-1].position
+                for event in page:
+                    if (seen := narrow(event, wanted)) is not None:
+                        yield seen
+            await bell.wait()
+
+
+async def find_end(store: Store, known: Position = START) -> Position:
+    """The position of the newest event, at or behind `known`: found in a few dozen looks, however many there are."""
+    low, hop = known, 1
+    while page := await store.events(Position(low + hop - 1), 1):
+        low, hop = page[0].position, hop * 2
+    high = Position(low + hop - 1)
+    while low < high:
+        middle = Position((low + high) // 2)
+        page = await store.events(middle, 1)
+        low, high = (page[0].position, high) if page else (low, middle)
+    return low

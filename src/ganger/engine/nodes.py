@@ -1,0 +1,93 @@
+"""Nodes: whoever takes tasks registers, beats, drains and leaves."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ganger.core import names
+from ganger.core.errors import BadInput, NodeGone
+from ganger.core.ids import NodeId, TaskId
+from ganger.core.node import SHORTEST_LEASE, Node, Registration
+from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole
+from ganger.engine.limits import Limits
+from ganger.engine.store import Configure, NodeChange, Store
+
+_LONGEST_TOKEN = 200
+
+
+class Beaten(NamedTuple):
+    """The node as the store knows it now, and those of its tasks that somebody asked to kill."""
+
+    node: Node
+    kills: tuple[TaskId, ...]
+
+
+class Nodes:
+    """The nodes of one store; those that registered here are remembered."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._here: dict[NodeId, Node] = {}
+
+    def peek(self, node: NodeId) -> Node | None:
+        """A node that registered here, as it was last seen."""
+        return self._here.get(node)
+
+    async def all(self) -> list[Node]:
+        """Every node that is here, or was lost or left a while ago. Uses: directory."""
+        return (await self._store.directory()).nodes
+
+    async def register(self, registration: Registration) -> Node:
+        """Join, or join again with the same token; NodeTaken while another of this name lives. Uses: configure."""
+        _check(registration, self._limits)
+        return (await self._change(NodeChange(register=registration))).node
+
+    async def beat(self, node: NodeId, token: str, lease: int | None = None) -> Beaten:
+        """Renew every lease that lives by the node's liveness; NodeGone if they are lost already. Uses: configure."""
+        if lease is not None:
+            check_delay("lease", lease, SHORTEST_LEASE)
+        return await self._change(NodeChange(node, token, beat=True, lease=lease))
+
+    async def drain(self, node: NodeId, token: str) -> Node:
+        """Take nothing new; what it holds it may finish. Uses: configure."""
+        return (await self._change(NodeChange(node, token, drain=True))).node
+
+    async def leave(self, node: NodeId, token: str) -> None:
+        """Go in order: what it still holds goes back and is not blamed. Uses: configure."""
+        await self._change(NodeChange(node, token, leave=True))
+
+    async def _change(self, change: NodeChange) -> Beaten:
+        try:
+            reply = await self._store.configure(Configure(node=change))
+        except NodeGone:
+            self._here.pop(change.id, None)
+            raise
+        if reply.node is None:
+            raise NodeGone(f"node {change.id} is gone; register it anew", node=change.id)
+        self._remember(reply.node)
+        return Beaten(reply.node, reply.kills)
+
+    def _remember(self, node: Node) -> None:
+        if node.here:
+            self._here[node.id] = node
+        else:
+            self._here.pop(node.id, None)
+
+
+def _check(registration: Registration, limits: Limits) -> None:
+    names.check("node", registration.name)
+    if not 0 < len(registration.token) <= _LONGEST_TOKEN:
+        raise BadInput(f"a node's token has 1 to {_LONGEST_TOKEN} characters", field="token")
+    if registration.slots is not None:
+        check_whole("slots", registration.slots, 0, LATEST)
+    check_delay("lease", registration.lease, SHORTEST_LEASE)
+    _check_lists(registration, limits)
+
+
+def _check_lists(registration: Registration, limits: Limits) -> None:
+    kinds: Sequence[str] = registration.kinds or ()
+    for kind in kinds:
+        check_kind(kind)
+    check_labels("label", registration.labels, limits.labels)
+    for queue in registration.queues or ():
+        names.check("queue", queue)

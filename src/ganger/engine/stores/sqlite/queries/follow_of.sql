@@ -1,0 +1,2 @@
+SELECT parent, after, task.status, task.branch, task.reason FROM follow JOIN task ON task.id = parent
+WHERE parent IN carray(?)

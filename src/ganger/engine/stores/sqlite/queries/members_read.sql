@@ -1,1 +1,0 @@
-SELECT id FROM task WHERE grp = ? AND grp IS NOT NULL LIMIT ?

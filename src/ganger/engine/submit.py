@@ -1,0 +1,155 @@
+"""Tasks come in: everything about them is checked here, once, and then they are stored together.
+
+A plain task costs one comparison of its tail with the tail of a task that says nothing special; only what differs from
+its default is looked at. Tasks may wait for each other inside a submission. A task can wait only for those before it
+without making a cycle, so the whole graph is sorted only if some task points forward or waits for a group, which
+in turn waits for its members.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ganger.core import names
+from ganger.core.audit import Act
+from ganger.core.errors import BadInput, CycleFound, GangerError, UnknownGroup, UnknownParent
+from ganger.core.graph import Edge, Join, On, order
+from ganger.core.ids import QueueId
+from ganger.core.lease import Lease, Renewal
+from ganger.core.task import Kind, NewTask, OnConflict
+from ganger.engine import checks
+from ganger.engine.limits import Limits
+from ganger.engine.store import Store, Submission, Submitted
+from ganger.engine.witness import SubmitCommitted, Witness
+
+_HEAD: Final = 3
+_TAIL: Final = NewTask(QueueId(1), Kind.PAYLOAD)[_HEAD:]
+_LARGEST_ID: Final = (1 << 63) - 1
+_ONS: Final = frozenset(On)
+
+
+async def submit(
+    store: Store,
+    tasks: Sequence[NewTask],
+    limits: Limits,
+    *,
+    witness: Witness | None = None,
+    under: Lease | None = None,
+    act: Act | None = None,
+) -> Submitted:
+    """Check the tasks and store them, all or none."""
+    check_tasks(tasks, limits)
+    request = Submission(tuple(tasks), None if under is None else (under.task, under.fence), act)
+    reply = await store.submit(request)
+    if witness is not None:
+        await witness.witnessed(SubmitCommitted(request, reply))
+    return reply
+
+
+def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
+    """Refuse what is wrong in a submission with an error that says which task and what to do."""
+    checks.check_whole("the number of tasks in one submission", len(tasks), 0, limits.tasks_per_submit)
+    index, related, kinds, payload = 0, [], checks.KINDS, limits.payload
+    try:
+        for index, task in enumerate(tasks):
+            spec = task[2]
+            if task[1] not in kinds or spec.__class__ is not bytes or len(spec) > payload:
+                _check_head(task, limits)
+            if task[_HEAD:] != _TAIL:
+                _check_tail(task, limits)
+                if task.parents or task.group:
+                    related.append(index)
+        for index in related:
+            _check_family(tasks, index)
+    except GangerError as error:
+        raise type(error)(f"task {index} of the submission: {error.message}", **error.fields, index=index) from None
+    if related:
+        _check_cycles(tasks, related)
+
+
+def _check_head(task: NewTask, limits: Limits) -> None:
+    checks.check_kind(task.kind)
+    checks.check_size("spec", task.spec, limits.payload)
+
+
+def _check_tail(task: NewTask, limits: Limits) -> None:
+    for value, default, check in zip(task[_HEAD:], _TAIL, _CHECKS, strict=True):
+        if value is not default and value != default:
+            check(value, limits)
+    if task.open_group and task.kind != Kind.GROUP:
+        raise BadInput(f"open_group is for the kind group, not for {task.kind}", field="open_group")
+
+
+def _check_parents(parents: tuple[Edge, ...], _: Limits) -> None:
+    for parent, on in parents:
+        if on not in _ONS:
+            raise BadInput(f"an edge asks for {on!r:.80}; use one of {sorted(_ONS)}", field="parents")
+        if not isinstance(parent, int) or not -_LARGEST_ID <= parent <= _LARGEST_ID or not parent:
+            raise UnknownParent(f"{parent!r:.80} is no parent: give an id, or -n for the n-th task", parent=str(parent))
+    if len({edge[0] for edge in parents}) != len(parents):
+        raise BadInput("a task waits twice for the same parent; give one edge", field="parents")
+
+
+def _check_one_of(field: str, allowed: frozenset[str]) -> Callable[[str, Limits], None]:
+    def check(value: str, _: Limits) -> None:
+        if value not in allowed:
+            raise BadInput(f"{field} is {value!r:.80}; use one of {sorted(allowed)}", field=field)
+
+    return check
+
+
+def _check_name(what: str) -> Callable[[str, Limits], object]:
+    return lambda value, _: names.check(what, value)
+
+
+_BY_FIELD: Final[dict[str, Callable[[Any, Limits], object]]] = {
+    "priority": lambda value, _: checks.check_priority(value),
+    "delay": lambda value, _: checks.check_delay("delay", value),
+    "parents": _check_parents,
+    "join": _check_one_of("join", frozenset(Join)),
+    "group": lambda value, _: checks.check_whole("group", value, -_LARGEST_ID, _LARGEST_ID),
+    "key": _check_name("key"),
+    "on_conflict": _check_one_of("on_conflict", frozenset(OnConflict)),
+    "description": lambda value, limits: names.check_text("description", value, limits.description),
+    "retry": lambda value, _: checks.check_retry(value),
+    "timeout": lambda value, _: checks.check_delay("timeout", value, 1),
+    "renewal": _check_one_of("renewal", frozenset(Renewal)),
+    "ttr": lambda value, limits: checks.check_delay("ttr", value, limits.shortest_ttr),
+    "limit_key": _check_name("concurrency key"),
+    "requires": lambda value, limits: checks.check_labels("label", value, limits.labels),
+    "open_group": lambda value, _: None,
+    "due": lambda value, _: checks.check_whole("due", value, 0, checks.LATEST),
+    "retry_of": lambda value, _: checks.check_whole("retry_of", value, 1, _LARGEST_ID),
+}
+_CHECKS: Final = tuple(_BY_FIELD[field] for field in NewTask._fields[_HEAD:])
+
+
+def _check_family(tasks: Sequence[NewTask], index: int) -> None:
+    """Those of its parents and the group that are named by their place in the submission must be in it."""
+    task, count = tasks[index], len(tasks)
+    for parent, _ in task.parents:
+        if parent < -count:
+            raise UnknownParent(f"parent {parent} is not one of the {count} tasks", parent=parent)
+        if parent == task.group:
+            raise CycleFound(f"it waits for its own group {parent}, which waits for it", tasks=[index])
+    if task.group < -count or (task.group < 0 and tasks[-task.group - 1].kind != Kind.GROUP):
+        raise UnknownGroup(f"group {task.group} is not a task of the kind group in this submission", group=task.group)
+
+
+def _check_cycles(tasks: Sequence[NewTask], related: Sequence[int]) -> None:
+    if not any(_points_forward(tasks, index) for index in related):
+        return
+    waits: list[list[int]] = [[-edge.parent - 1 for edge in task.parents if edge.parent < 0] for task in tasks]
+    for index in related:
+        if tasks[index].group < 0:
+            waits[-tasks[index].group - 1].append(index)
+    order(waits)
+
+
+def _points_forward(tasks: Sequence[NewTask], index: int) -> bool:
+    task = tasks[index]
+    if task.group < 0 and -task.group > index:
+        return True
+    for parent, _ in task.parents:
+        if parent < 0 and (-parent > index or tasks[-parent - 1].kind == Kind.GROUP):
+            return True
+    return False
