@@ -83,3 +83,38 @@ class Executor(Protocol):
     async def close(self, *, leave_running: bool) -> None:
         """End everything, or leave it to the next node of the same name."""
         ...
+
+
+class BatchExecutor(Protocol):
+    """Executes many small attempts at once, one after another in warm processes: what is cheap stays cheap.
+
+    The node hands over a batch and is told of ends in batches too, as they come; there is no `Run` for each.
+    """
+
+    @property
+    def kinds(self) -> Sequence[str]: ...
+
+    @property
+    def room(self) -> int:
+        """How many more assignments are useful now: enough that no warm process waits for the next."""
+        ...
+
+    async def start(self, assignments: Sequence[Assignment], told: "Told") -> None:
+        """Run these; `told` is called on the event loop with those that have ended, and again for the others."""
+        ...
+
+    async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:
+        """End one: what has not begun is dropped and told as released, what runs is ended with its process."""
+        ...
+
+    def trust(self, until: Moment) -> None:
+        """All leases of the node were renewed; see Run.trust."""
+        ...
+
+    async def close(self, *, give_back: bool) -> None:
+        """Let what runs finish, and tell what has not begun as released (`give_back`), or end everything now."""
+        ...
+
+
+class Told(Protocol):
+    def __call__(self, ended: Sequence[tuple[Assignment, Ended]]) -> None: ...
