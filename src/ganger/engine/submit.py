@@ -149,7 +149,4 @@ def _points_forward(tasks: Sequence[NewTask], index: int) -> bool:
     task = tasks[index]
     if task.group < 0 and -task.group > index:
         return True
-    for parent, _ in task.parents:
-        if parent < 0 and (-parent > index or tasks[-parent - 1].kind == Kind.GROUP):
-            return True
-    return False
+    return any(parent < 0 and (-parent > index or tasks[-parent - 1].kind == Kind.GROUP) for parent, _ in task.parents)

@@ -13,6 +13,7 @@ then looks. A node that is really gone is found that much later. A new leader, w
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import Final, NamedTuple, Protocol
 
 from ganger.core.clock import Clock, Wall
@@ -56,7 +57,7 @@ class Stepped(NamedTuple):
     next_at: int | None = None
 
 
-class Chore(Service):
+class Chore(Service, ABC):
     """A step with a rhythm. `quiet` is how many milliseconds at least lie between two steps that a wake-up causes."""
 
     topics: tuple[str, ...] = (EVENTS_TOPIC,)
@@ -70,9 +71,9 @@ class Chore(Service):
         self._tell = telemetry
         self._woken = asyncio.Event()
 
+    @abstractmethod
     async def step(self) -> Stepped:
         """Do one bounded piece of the work. Idempotent."""
-        raise NotImplementedError
 
     def time(self) -> int:
         """The clock that `next_at` is of."""

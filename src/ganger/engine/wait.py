@@ -56,9 +56,13 @@ class Follower:
         self._unlisten = store.listen((EVENTS_TOPIC, RESET_TOPIC), self._ring)
 
     def close(self) -> None:
+        """Send everybody home with what is known."""
         self._unlisten()
         if self._reading is not None:
             self._reading.cancel()
+        for watch in self._watches():
+            if not watch.done.done():
+                watch.done.set_result(None)
 
     async def wait(self, ids: Sequence[TaskId], timeout: float | None) -> Waited:
         """Wait until all have ended or the time (seconds) is up."""
@@ -107,12 +111,15 @@ class Follower:
             self._fail(error)
 
     def _tell(self, event: Event) -> None:
-        removed = event.fact is Fact.REMOVED
+        removed = event.fact == Fact.REMOVED
         for entry in event.entries:
             for watch in self._watched.get(entry.task, ()):
                 watch.learn(entry.task, None if removed else entry.status)
 
     def _fail(self, error: Exception) -> None:
-        for watch in {watch for watches in self._watched.values() for watch in watches}:
+        for watch in self._watches():
             if not watch.done.done():
                 watch.done.set_exception(error)
+
+    def _watches(self) -> set[Watch]:
+        return {watch for watches in self._watched.values() for watch in watches}

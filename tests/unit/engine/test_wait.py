@@ -144,3 +144,14 @@ def test_waits_come_and_go_while_tasks_end_and_none_is_left_hanging() -> None:
         assert not stage.engine._follower._watched
 
     play(scenario)
+
+
+def test_closing_sends_those_home_who_wait() -> None:
+    async def scenario(stage: Stage) -> None:
+        ids = await stage.submit_many(2)
+        waiting = asyncio.create_task(stage.engine.wait(ids))
+        await settle_down()
+        await stage.engine.close()
+        assert await waiting == Waited([Status.QUEUED, Status.QUEUED], False)
+
+    play(scenario)

@@ -4,12 +4,13 @@ from collections import Counter
 from itertools import groupby
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ganger.core.audit import Act
-from ganger.core.errors import GangerError
+from ganger.core.errors import GangerError, UnknownGroup
 from ganger.core.graph import Edge, Join, On
 from ganger.core.ids import TaskId
 from ganger.core.queue import Policy
@@ -70,6 +71,16 @@ class Books(RuleBasedStateMachine):
         edges = tuple(Edge(self.pick(parent), on) for parent in parents)
         join = Join.ANY if any_ else Join.ALL
         self.try_(submit, Submission((payload(self.queues[queue], parents=edges, join=join),)))
+
+    @rule(queue=st.integers(0, 2), kind=st.sampled_from(["shell", "command"]), touch=st.booleans())
+    def submit_another_kind(self, queue: int, kind: str, touch: bool) -> None:
+        self.owner.submit(NewTask(self.queues[queue], kind, renewal="touch" if touch else "liveness", ttr=30))
+
+    @rule(queue=st.integers(0, 2), kind=st.sampled_from(["shell", "plugin:new"]))
+    def submit_in_vain(self, queue: int, kind: str) -> None:
+        keyed = payload(self.queues[queue], limit_key="x", parents=(Edge(-1),))
+        with pytest.raises(UnknownGroup):
+            self.owner.submit(NewTask(self.queues[queue], kind), keyed, payload(self.queues[queue], group=10**9))
 
     @rule(queue=st.integers(0, 2), members=st.integers(0, 3))
     def submit_group(self, queue: int, members: int) -> None:
