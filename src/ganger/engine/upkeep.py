@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ganger.core.clock import Clock, Wall
 from ganger.core.outcome import after_loss
-from ganger.core.state import Move, Status
+from ganger.core.state import Move
 from ganger.engine.bell import Bell
 from ganger.engine.store import EVENTS_TOPIC, NODES_TOPIC, QUEUES_TOPIC, Exchange, Lapsed, Store, Tend
 from ganger.runtime.service import Service
@@ -156,10 +156,8 @@ class Reaper(Chore):
 
 
 def _take_back(lapsed: Lapsed) -> Move:
-    # A task that was claimed straight to running has started too, though nobody ever told so.
-    started = lapsed.started or lapsed.status == Status.RUNNING
     return after_loss(
-        lapsed.task, lapsed.fence, started=started, left=lapsed.left, crashes=lapsed.crashes,
+        lapsed.task, lapsed.fence, started=lapsed.started, left=lapsed.left, crashes=lapsed.crashes,
         retry=lapsed.retry, on_lost=lapsed.on_lost, kill=lapsed.kill, holder=lapsed.holder,
     )  # fmt: skip
 

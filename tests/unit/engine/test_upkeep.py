@@ -77,13 +77,28 @@ def test_a_task_that_kills_every_node_is_held_at_last() -> None:
         (task,) = await stage.submit_many(1)
         for turn in range(3):
             node = await stage.join(f"victim {turn}", lease=1_000)
-            await stage.take_one(node, start=True)
+            taken = await stage.take_one(node)
+            await stage.engine.start([taken.lease])
             stage.fake.advance(1_001)
             await reaper(stage).step()
         seen = await stage.get(task)
         assert (seen.status, seen.crashes) == (Status.HELD, 3)
         assert seen.reason is not None
         assert "crashed 3 times" in seen.reason
+
+    play(scenario)
+
+
+def test_what_was_claimed_straight_to_running_is_not_blamed_by_a_lapse() -> None:
+    """Of many that a node took at once only one was executing, and only the node can say which."""
+
+    async def scenario(stage: Stage) -> None:
+        (task,) = await stage.submit_many(1)
+        await stage.take_one(start=True)
+        stage.fake.advance(30_001)
+        await reaper(stage).step()
+        seen = await stage.get(task)
+        assert (seen.status, seen.crashes) == (Status.QUEUED, 0)
 
     play(scenario)
 
