@@ -41,7 +41,7 @@ def test_a_hand_over_under_load_loses_nothing_doubles_nothing_and_fails_nothing(
     assert audit(tmp_path, 4) == 2_000
 
 
-def test_an_owner_that_closes_hands_the_file_to_the_best_of_the_others(tmp_path: Path) -> None:
+def test_when_an_owner_closes_the_others_go_on_and_the_best_of_them_comes_to_own_the_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with troupe() as company:
             owner = await company.hire(tmp_path / "counter.db", rank=SERVER)
@@ -52,10 +52,23 @@ def test_an_owner_that_closes_hands_the_file_to_the_best_of_the_others(tmp_path:
             assert await owner.ask("close") == {"closed": True}
             results = await work
             assert [(result["done"], result["errors"]) for result in results] == [(300, [])] * 2
-            assert await node.owns()
+            await node.come_to_own()
 
     asyncio.run(scenario())
     assert audit(tmp_path, 2) == 600
+
+
+def test_a_stopped_process_is_never_given_the_file(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with troupe() as company:
+            owner = await company.hire(tmp_path / "counter.db", rank=SERVER)
+            stopped = await company.hire(tmp_path / "counter.db", rank=NODE)
+            client = await company.hire(tmp_path / "counter.db")
+            await stopped.stop()
+            assert await owner.ask("close") == {"closed": True}
+            assert await client.ask("call", operation="submit", request=["ada", 1]) == {"value": 1}
+
+    asyncio.run(scenario())
 
 
 def test_closing_under_load_answers_every_unit_of_its_own(tmp_path: Path) -> None:

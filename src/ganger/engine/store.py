@@ -18,8 +18,8 @@ Terms that hold for every operation:
 
 - *Atomic*: all of a request or nothing of it is stored, except where it says "each by itself".
 - *Durable*: when a writing operation returns, its effect survives any crash of any process and a loss of power. When it
-  raises `StoreUnavailable` the outcome is unknown and the same request may be sent again; with any other error
-  nothing of it was stored.
+  raises `StoreUnavailable` or `StoreBroken` the outcome is unknown and the same request may be sent again; with any
+  other error nothing of it was stored.
 - *Time* is the store's, read once per step inside it. No time of a caller is compared with a lease.
 - *Order*: steps are linearizable. Positions are handed out in the order of commits.
 - *Fence*: whatever a holder writes names its fence and is refused as stale if that is not the task's newest, if the

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ganger.core.errors import GangerError
 from ganger.databases.sqlite import Limits, Rank, SharedFile
 from tests.unit.databases.counter import MIGRATIONS, Line, open_counter, until
@@ -99,6 +101,11 @@ class Actor:
         # It may have died by itself in the meantime.
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, sign)
+
+    async def stop(self) -> None:
+        """Stop the process, and wait until it stands."""
+        self.kill(signal.SIGSTOP)
+        await until(lambda: psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
 
     async def end(self) -> None:
         self.kill(signal.SIGCONT)

@@ -134,7 +134,7 @@ def _try_as_nobody(folder: Path) -> int:
 def test_the_database_and_its_companions_are_for_this_user_alone_whatever_the_umask(tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         async with opened(tmp_path / "c.db"):
-            return [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()]
+            return [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in os.listdir(tmp_path)]
 
     before = os.umask(0)
     try:

@@ -27,11 +27,11 @@ import apsw
 
 from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreNewerVersion, StoreNotADatabase
 from ganger.databases.sqlite.desk import Desk
-from ganger.databases.sqlite.errors import breaks_file, translate
+from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.fork import keep_for_ever
 from ganger.databases.sqlite.migrate import load_queries, migrate
 from ganger.databases.sqlite.operation import Session
-from ganger.databases.sqlite.place import Place
+from ganger.databases.sqlite.place import Place, explain
 from ganger.databases.sqlite.reserve import Reserve
 
 FORMAT: Final = 1
@@ -71,6 +71,7 @@ class OwnedFile:
         self._reserve.look(self._clock.now())
 
     def _open(self, suspect: bool) -> None:
+        _create_private(self._place)
         self.connection = connect(self._place, self._charter.vfs, create=True)
         try:
             with self._translated("opening"):
@@ -210,9 +211,7 @@ class OwnedFile:
                 self._write_back(apsw.SQLITE_CHECKPOINT_RESTART if long else apsw.SQLITE_CHECKPOINT_PASSIVE)
         except StoreFull:
             self._reserve.release()
-        except GangerError as error:
-            if not breaks_file(error):
-                raise
+        except GangerError:
             self.poison()
         self._probe("checkpoint.after")
 
@@ -302,8 +301,22 @@ def _configure(connection: apsw.Connection) -> None:
 
 def _sync_folder(place: Place) -> None:
     """A new file is there after a power cut only if its folder was synced."""
-    descriptor = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise explain(error, place) from error
+
+
+def _create_private(place: Place) -> None:
+    """A new database is for this user alone; its log gets the same mode. One that is there keeps the mode it has."""
+    # Only if it is new: to open and close a file that SQLite has open in this process would drop its locks.
+    try:
+        os.close(os.open(place.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise explain(error, place) from error

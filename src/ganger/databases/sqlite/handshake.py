@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ganger.core.clock import Moment
+from ganger.core.errors import StoreUnavailable
 from ganger.databases.sqlite.desk import Desk
-from ganger.databases.sqlite.seat import Seat, connect, is_trusted, receive_seat
+from ganger.databases.sqlite.seat import Seat, connect, is_trusted, peer_user, receive_seat
 from ganger.databases.sqlite.stream import Gone, Stream
 from ganger.databases.sqlite.wire import Frame, Handover, Malformed, Refused, Welcome, error_of
 
@@ -30,16 +31,24 @@ def reach_owner(desk: Desk, deadline: Moment) -> Connected | Seat | None:
     stream = Stream(sock, desk.limits.frame_bytes)
     result = None
     try:
-        if is_trusted(sock, desk.place):
-            stream.add(desk.hello())
-            stream.flush()
-            result = _understand(desk, stream, _await_frames(desk, stream, deadline))
+        _refuse_stranger(desk, stream)
+        stream.add(desk.hello())
+        stream.flush()
+        result = _understand(desk, stream, _await_frames(desk, stream, deadline))
     except (Gone, Malformed):
         return None
     finally:
         if not isinstance(result, Connected):
             stream.close()
     return result
+
+
+def _refuse_stranger(desk: Desk, stream: Stream) -> None:
+    if not is_trusted(stream.sock, desk.place):
+        raise StoreUnavailable(
+            f"another user (uid {peer_user(stream.sock)}) listens at {desk.place.socket}: remove it, or ask that user",
+            path=str(desk.place.socket),
+        )
 
 
 def _await_frames(desk: Desk, stream: Stream, deadline: Moment) -> list[Frame]:

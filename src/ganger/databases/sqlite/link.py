@@ -92,10 +92,12 @@ class Link:
         with self._lock:
             if not self._is_free():
                 return False
+            self._announce()
             self._send(unit)
             # The serving thread notices the end of a connection by itself, and sends the unit again.
             with contextlib.suppress(Gone):
                 self._stream.flush()
+            self._desk.probe("link.sent")
             self._post.deliver()
             heard = self._has_deadline and not self._stream.unsent
         if not heard:

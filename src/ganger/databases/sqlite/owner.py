@@ -4,9 +4,10 @@ A turn takes everything that waits at that moment, from this process and from al
 answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout.
 
 The owner leaves when its process closes the file, or when a process of a higher rank (or of a newer version, which has
-to migrate) connects. It stops listening to anybody, finishes and answers what it has, closes the database, and hands
-the seat to the heir: the one who asked, or else the best of those connected. Whatever was sent and not read by then
-stays unanswered; the senders see the connection end and send it again to the heir.
+to migrate) connects. It stops listening to anybody, finishes and answers what it has, and closes the database. The one
+who asked gets the seat from hand to hand. Otherwise the seat is left free, and the quickest of the others takes it:
+one of them may be stopped, and must not be given what it cannot serve. Whatever was sent and not read by then stays
+unanswered; the senders see the connection end and send it again to the next owner.
 """
 
 import contextlib
@@ -15,14 +16,14 @@ from collections import deque
 from collections.abc import Iterable
 
 from ganger.core.clock import Moment
-from ganger.core.errors import GangerError
+from ganger.core.errors import GangerError, StoreBroken
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.peers import Peer, Peers
 from ganger.databases.sqlite.reception import Reception
 from ganger.databases.sqlite.scribe import Group, Scribe
 from ganger.databases.sqlite.seat import Seat
-from ganger.databases.sqlite.unit import Post, Unit
+from ganger.databases.sqlite.unit import Outcome, Post, Unit
 from ganger.databases.sqlite.wire import Handover, pack
 
 
@@ -55,7 +56,16 @@ class Owner:
                 self._turn()
             self._leave()
         finally:
+            self._fail_queue()
             self.close()
+
+    def _fail_queue(self) -> None:
+        """Nobody waits for ever, should this thread have met an error that nobody thought of."""
+        for unit in self._queue:
+            error = StoreBroken("the owner of the file failed: the unit may or may not be done")
+            unit.waiter.tell(Outcome(error=error), self._post)
+        self._queue.clear()
+        self._post.deliver()
 
     def _is_over(self) -> bool:
         inbox = self._desk.inbox
@@ -113,10 +123,10 @@ class Owner:
         while self._queue:
             self._write()
         self._flush_all()
-        heir = self._reception.heir or self._best_peer()
+        heir = self._reception.heir
         with contextlib.suppress(GangerError):
             # A log that could not be written back is read by the next owner: nothing is lost.
-            self._file.close(last=heir is None)
+            self._file.close(last=not self._peers.greeted())
         self._desk.probe("handover.finished")
         if heir is None:
             self._seat.leave()
@@ -133,12 +143,6 @@ class Owner:
             for key, mask in events:
                 if mask & selectors.EVENT_WRITE:
                     key.data(selectors.EVENT_WRITE)
-
-    def _best_peer(self) -> Peer | None:
-        known = self._peers.greeted()
-        return max(
-            known, key=lambda peer: (peer.hello.protocol, peer.hello.rank) if peer.hello else (0, 0), default=None
-        )
 
     def _pass_on(self, heir: Peer) -> None:
         # If the heir is gone by now, closing the lock lets the others race for it.

@@ -6,6 +6,7 @@ the units that do not ask for space, and those that do are refused until the res
 begins early, as soon as less than the reserve's own size is free, so that the reserve itself is seldom touched.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from ganger.core.clock import Moment
@@ -32,7 +33,13 @@ class Reserve:
         """See how much is free, at most every half second, and hold or refuse accordingly."""
         if self._looked is None or now - self._looked >= self._limits.space_check_ms:
             self._looked = now
-            self._judge(self._host.free(self._place.folder))
+            self._judge(self._measure())
+
+    def _measure(self) -> int:
+        try:
+            return self._host.free(self._place.folder)
+        except OSError:
+            return 0  # a disk that does not answer has nothing to give
 
     def _judge(self, free: int) -> None:
         size = self._limits.reserve_bytes
@@ -46,7 +53,8 @@ class Reserve:
         try:
             self._host.allocate(self._place.reserve, self._limits.reserve_bytes)
         except OSError:
-            self._place.reserve.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._place.reserve.unlink()
             return False
         self._held = True
         self._probe("reserve.held")
@@ -57,8 +65,11 @@ class Reserve:
         self.full = True
         if not self._held:
             return False
-        self._place.reserve.unlink(missing_ok=True)
         self._held = False
+        try:
+            self._place.reserve.unlink(missing_ok=True)
+        except OSError:
+            return False
         self._probe("reserve.released")
         return True
 

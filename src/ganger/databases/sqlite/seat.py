@@ -67,8 +67,10 @@ class Seat:
         socket.send_fds(to, [frame], [self._lock, self.listen().fileno()])
 
     def leave(self) -> None:
-        """Free the seat for good: nobody is there to take it."""
-        self.place.socket.unlink(missing_ok=True)
+        """Free the seat; idempotent. The socket file goes first: once the lock is free it may be another owner's."""
+        if self._lock >= 0:
+            with contextlib.suppress(OSError):
+                self.place.socket.unlink()
         self.close()
 
     def close(self) -> None:

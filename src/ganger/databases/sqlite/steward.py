@@ -54,14 +54,14 @@ class Steward:
         try:
             refuse_place(self._desk.place, self._desk.host)
             self._play_roles()
-            error = StoreClosed("the file was closed by this process: open it again")
+            error = _closed()
         except GangerError as refusal:
             error = refusal
         finally:
             self._end(error)
 
     def _play_roles(self) -> None:
-        while not (self._desk.inbox.closed and self._is_idle()):
+        while not self._is_done():
             try:
                 self._play()
             except GangerError as error:
@@ -70,8 +70,9 @@ class Steward:
                 self._answer_all(error)
                 self._desk.inbox.wait(self._desk.limits.retry_ms / 1000)
 
-    def _is_idle(self) -> bool:
-        return self._has_entered and not len(self._desk.inbox) and not len(self._outstanding)
+    def _is_done(self) -> bool:
+        inbox = self._desk.inbox
+        return inbox.closed and not len(inbox) and not len(self._outstanding)
 
     def _play(self) -> None:
         entered = self._seat if self._seat is not None else self._enter()
@@ -84,13 +85,13 @@ class Steward:
     def _enter(self) -> Connected | Seat:
         deadline = Moment(self._desk.clock.now() + self._desk.limits.connect_ms)
         pause = _FIRST_PAUSE
-        while self._desk.clock.now() < deadline:
+        while self._desk.clock.now() < deadline and not self._is_done():
             found = take_seat(self._desk.place) or reach_owner(self._desk, deadline)
             if found is not None:
                 return found
             threading.Event().wait(pause * (0.5 + self._desk.entropy.uniform()))
             pause = min(2 * pause, _LONGEST_PAUSE)
-        raise self._unreachable()
+        raise _closed() if self._is_done() else self._unreachable()
 
     def _unreachable(self) -> StoreUnavailable:
         plate = read_nameplate(self._desk.place)
@@ -112,8 +113,10 @@ class Steward:
         # While nobody owned the file this process may have missed a wake-up.
         self._desk.listeners.tell(self._desk.listeners.topics())
         self._begin(owner)
-        owner.serve(self._outstanding.drain())
-        self._role = self._seat = None
+        try:
+            owner.serve(self._outstanding.drain())
+        finally:
+            self._role = self._seat = None
 
     def _sit_down(self, seat: Seat) -> Owner:
         desk = self._desk
@@ -139,8 +142,10 @@ class Steward:
     def _link(self, connected: Connected) -> None:
         link = Link(self._desk, connected.stream, self._outstanding, connected.owner, connected.frames)
         self._begin(link)
-        self._seat = link.serve()
-        self._role = None
+        try:
+            self._seat = link.serve()
+        finally:
+            self._role = None
 
     def _begin(self, role: Owner | Link) -> None:
         self._role = role
@@ -172,3 +177,7 @@ class Steward:
         if self._seat is not None:
             self._seat.close()
         self._desk.inbox.dispose()
+
+
+def _closed() -> StoreClosed:
+    return StoreClosed("the file was closed by this process: open it again")
