@@ -96,6 +96,25 @@ def test_two_lines_that_changed_places_are_found(done: list[Act], data: st.DataO
     assert broken_at(lines) == at + 1
 
 
+@given(acts, st.data())
+def test_a_line_that_was_forged_with_its_hash_is_found_at_the_next(done: list[Act], data: st.DataObject) -> None:
+    lines = keep(done)
+    at = data.draw(st.integers(0, len(lines) - 2))
+    forged = Act(lines[at].who + "!", "grant")
+    before = lines[at - 1].hash if at else START
+    lines[at] = AuditLine(Position(at + 1), Wall(5), *forged, chain(before, at + 1, 5, forged))
+
+    assert broken_at(lines) == at + 2
+
+
+@given(acts, st.data())
+def test_the_last_hash_vouches_for_every_line(done: list[Act], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(done) - 1))
+    other = [*done[:at], Act(done[at].who + "!", "grant"), *done[at + 1 :]]
+
+    assert keep(done)[-1].hash != keep(other)[-1].hash
+
+
 @given(st.lists(st.tuples(texts, texts, texts), min_size=2, max_size=2, unique=True))
 def test_no_two_acts_have_one_hash(pair: list[tuple[str, str, str]]) -> None:
     one, other = (chain(START, 1, 10, Act(*act)) for act in pair)

@@ -34,6 +34,7 @@ def test_a_large_batch_is_told_in_several_rows() -> None:
     ids = owner.submit(*[payload(owner.queue())] * (2 * EVENT_ENTRIES + 1))
     events = told(owner, Fact.SUBMITTED)
 
+    assert EVENT_ENTRIES <= 10_000
     assert [len(event.entries) for event in events] == [EVENT_ENTRIES, EVENT_ENTRIES, 1]
     assert [entry.task for event in events for entry in event.entries] == ids
     assert reading.counts(owner.connection)[1] == {1: {"submitted": len(ids)}}

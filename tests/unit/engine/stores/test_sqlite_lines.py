@@ -3,10 +3,13 @@
 import pytest
 
 from ganger.core.clock import Wall
-from ganger.core.errors import CycleFound, UnknownGroup
+from ganger.core.errors import CycleFound, StoreFull, UnknownGroup
 from ganger.core.graph import Edge
 from ganger.core.state import move
 from ganger.core.task import NewTask
+from ganger.databases.sqlite import Session
+from ganger.engine.store import Claim, Exchange
+from ganger.engine.stores.sqlite.exchanging import exchange
 from tests.unit.engine.stores.owner import Owner, numbers, payload
 
 
@@ -42,6 +45,22 @@ def test_an_empty_lane_is_not_looked_at_again_until_somebody_waits_in_it() -> No
     owner.submit(payload(queue))
 
     assert numbers(owner.claim(node, queue)) == [2]
+
+
+def test_a_claim_that_is_taken_back_makes_nobody_forgotten() -> None:
+    owner = Owner()
+    queue, node = owner.queue(), owner.node()
+    owner.submit(payload(queue))
+
+    def claim_twice_and_fail(session: Session, request: Exchange) -> None:
+        exchange(session, request)
+        exchange(session, request)
+        raise StoreFull("no room for the answer")
+
+    with pytest.raises(StoreFull):
+        owner.run(claim_twice_and_fail, Exchange(claim=Claim(node, (queue,))))
+
+    assert numbers(owner.claim(node, queue)) == [1]
 
 
 def test_a_lane_that_was_made_by_a_unit_that_failed_is_not_there() -> None:

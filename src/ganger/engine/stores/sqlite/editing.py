@@ -9,7 +9,7 @@ from ganger.core.errors import CycleFound, TaskNotFound, UnknownParent, WrongSta
 from ganger.core.event import Fact
 from ganger.core.graph import holds, lost_reason
 from ganger.core.ids import TaskId
-from ganger.core.state import LEASED, RULES, WAITING, is_final, move
+from ganger.core.state import LEASED, RULES, WAITING, Status, is_final, move
 from ganger.databases.sqlite import Session
 from ganger.engine.store import INLINE_SPEC, Change, Edit, Edits
 from ganger.engine.stores.sqlite.cascade import Cascade, Closed, Ended
@@ -25,6 +25,7 @@ def edit(session: Session, request: Edits) -> None:
     step = Step(session)
     check_under(step, request.under)
     for one in request.edits:
+        step.cut_facts()
         _edit(step, one, request.under)
     refill(step)
     step.act(request.act)
@@ -121,11 +122,19 @@ def _wait_for(step: Step, row: Row, parent: Row, on: str) -> None:
         _block(step, row)
         return
     ((_, status, branch, reason),) = step.run(Q.parents_read, (apsw.carray(array("q", [parent.id])),))
-    if not holds(on, status, bool(branch)):
+    if row.status in (Status.BLOCKED, Status.HELD):
+        _judge_again(step, row.id, -1, [(Ended(parent.id, status, bool(branch), reason, 0, None), on)])
+    elif not holds(on, status, bool(branch)) and not _is_joined(step, row):
         _block(step, row)
         cascade = Cascade(step)
         cascade.lose([(row.id, lost_reason(on, parent.id, status, reason))])
         cascade.run()
+
+
+def _is_joined(step: Step, row: Row) -> bool:
+    """Is it free because one of several edges held, so that a new one cannot bind it?"""
+    ((any_join,),) = step.run(Q.join_read, (row.id,))
+    return bool(any_join) and len(list(step.run(Q.edges_to, (row.id,)))) > 1
 
 
 def _block(step: Step, row: Row) -> None:

@@ -9,7 +9,7 @@ import apsw
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
-from ganger.core.state import RULES, Counter, Move, Rule, Status, Verdict, is_final, judge
+from ganger.core.state import LEASED, RULES, Counter, Move, Rule, Status, Verdict, is_final, judge
 from ganger.core.task import SLOTLESS, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
@@ -60,6 +60,7 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     refused: list[tuple[int, str]] = []
     cascade = Cascade(step)
     for span in _spans(moves):
+        step.cut_facts()
         refused += _apply_span(step, moves, span, cascade)
     refill(step)
     cascade.run()
@@ -77,9 +78,14 @@ def refusal(move: Move, verdict: str) -> GangerError:
 
 def _spans(moves: Sequence[Move]) -> Iterable[range]:
     """Cut where a task comes a second time: its second move must see what the first one did."""
-    if len({move.task for move in moves}) == len(moves):
-        return [range(len(moves))] if moves else []
-    return [range(index, index + 1) for index in range(len(moves))]
+    start, seen = 0, set[int]()
+    for index, move in enumerate(moves):
+        if move.task in seen:
+            yield range(start, index)
+            start, seen = index, set[int]()
+        seen.add(move.task)
+    if moves:
+        yield range(start, len(moves))
 
 
 def _apply_span(step: Step, moves: Sequence[Move], span: range, cascade: Cascade) -> list[tuple[int, str]]:
@@ -112,6 +118,9 @@ def _judge(step: Step, move: Move, row: Row | None) -> Verdict:
     if row is None:
         return Verdict.GONE
     rule = RULES[move.rule]
+    if rule.target in LEASED and not rule.by_holder:
+        # A lease is given by a claim alone, which knows to whom.
+        return Verdict.WRONG_STATUS
     good = not rule.by_holder or lease_valid(step, row.holder, row.until)
     return judge(rule, row.status, row.fence, move.fence, good)
 
@@ -215,7 +224,7 @@ def _end(step: Step, shape: Shape, rows: list[Row], cascade: Cascade) -> None:
         for row in rows
         if row.kids or row.grp is not None
     ]
-    if shape.target == Status.SUCCEEDED:
+    if shape.rule == "succeed":
         for queue, alike in groupby(rows, key=lambda row: row.queue):
             becomes = step.shelf.queues[queue].queue.policy.becomes
             if becomes is not None and becomes in step.shelf.queues:

@@ -41,10 +41,12 @@ def write(session: Session, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
 def _judge(step: Step, note: Note, row: Noted | None) -> Verdict:
     if row is None:
         return Verdict.GONE
+    frozen = note.datum is not None and note.datum.key == "spec"
     if note.fence == 0 and note.datum is not None:
-        return Verdict.WRONG_STATUS if is_final(row.status) else Verdict.APPLIED
-    held = row.status in LEASED and lease_valid(step, row.holder, row.until)
-    return Verdict.APPLIED if held and note.fence == row.fence else Verdict.STALE
+        return Verdict.WRONG_STATUS if frozen or is_final(row.status) else Verdict.APPLIED
+    if note.fence != row.fence or row.status not in LEASED or not lease_valid(step, row.holder, row.until):
+        return Verdict.STALE
+    return Verdict.WRONG_STATUS if frozen else Verdict.APPLIED
 
 
 def _store(step: Step, note: Note, row: Noted) -> None:

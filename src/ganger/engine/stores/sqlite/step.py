@@ -26,7 +26,20 @@ _encoder = msgspec.msgpack.Encoder()
 class Step:
     """Collects tallies, facts and wake-ups of one unit of work; `finish` stores them with it."""
 
-    __slots__ = ("counters", "facts", "freed", "keys", "now", "session", "shelf", "subjects", "tally", "wall", "woken")
+    __slots__ = (
+        "counters",
+        "facts",
+        "freed",
+        "keys",
+        "now",
+        "session",
+        "shelf",
+        "subjects",
+        "tally",
+        "told",
+        "wall",
+        "woken",
+    )
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -36,6 +49,7 @@ class Step:
         self.tally: dict[TallyKey, int] = {}
         self.counters: dict[tuple[int, str], int] = {}
         self.facts: dict[tuple[Fact, int, int], list[EntryRow]] = {}
+        self.told: list[tuple[tuple[Fact, int, int], list[EntryRow]]] = []
         self.subjects: list[tuple[Fact, int, str]] = []
         self.keys: set[tuple[int, str]] = set()
         self.woken: set[int] = set()
@@ -57,6 +71,11 @@ class Step:
 
     def tell(self, fact: Fact, queue: int, holder: int, entries: Iterable[EntryRow]) -> None:
         self.facts.setdefault((fact, queue, holder), []).extend(entries)
+
+    def cut_facts(self) -> None:
+        """What is told from now on happened after all that was told before, also of the same tasks."""
+        self.told += self.facts.items()
+        self.facts = {}
 
     def tell_about(self, fact: Fact, queue: int, subject: str) -> None:
         self.subjects.append((fact, queue, subject))
@@ -85,7 +104,8 @@ class Step:
 
     def finish(self) -> None:
         """Store the facts and put the tallies on the shelf."""
-        for (fact, queue, holder), entries in self.facts.items():
+        self.cut_facts()
+        for (fact, queue, holder), entries in self.told:
             self._count_fact(fact, queue, len(entries))
             for start in range(0, len(entries), EVENT_ENTRIES):
                 self._store_event(fact, queue, holder, entries[start : start + EVENT_ENTRIES], None)

@@ -10,7 +10,7 @@ UPDATE task SET
     kill = 0,
     started = CASE WHEN :final THEN started END,
     ended = CASE WHEN :final THEN :wall END,
-    reason = :reason,
+    reason = coalesce(:reason, reason),
     branch = :branch,
     modified = :wall,
     attempts = attempts + :attempts,
