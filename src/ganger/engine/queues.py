@@ -5,25 +5,20 @@ that is not known is always looked for in the store before it is refused. Names 
 bearers is refused with both ids, never guessed.
 """
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
 from ganger.core import names
 from ganger.core.audit import Act
 from ganger.core.clock import Clock, Wall
-from ganger.core.errors import QueueAmbiguous, QueueInUse, QueueNotFound
+from ganger.core.errors import QueueAmbiguous, QueueNotFound
 from ganger.core.ids import QueueId
 from ganger.core.queue import FOREVER, Policy, Queue, check_policy
 from ganger.engine.audit import act
-from ganger.engine.bell import Bell
 from ganger.engine.checks import check_delay, check_retry
 from ganger.engine.store import QUEUES_TOPIC, RESET_TOPIC, Configure, QueueChange, Store
 
 PLAIN: Final = Policy()
-PATIENCE: Final = 1.0
-CHANGES: Final = 100
-"""So many changes of queues, each within so many seconds, are waited for while a name has two bearers."""
 
 
 class Queues:
@@ -34,7 +29,6 @@ class Queues:
         self._clock = clock
         self._known: Mapping[QueueId, Queue] | None = None
         self._changes = 0
-        self._making = asyncio.Lock()
         self._unlisten = store.listen((QUEUES_TOPIC, RESET_TOPIC), self._forget)
 
     def _forget(self, _: str = "") -> None:
@@ -94,37 +88,17 @@ class Queues:
         return await self._configure(QueueChange(name=name, policy=policy), done)
 
     async def ensure(self, name: str, policy: Policy = PLAIN, *, by: str) -> Queue:
-        """The queue of this name, made with this policy if there is none. Uses: directory, configure.
+        """The queue of this name, made with this policy if there is none, also when many ask at once.
 
-        When two make it at once the smaller id stays: the other one is taken away again by the one who made it, and
-        whoever sees both in between waits for that.
+        Uses: directory, configure. Raises QueueAmbiguous if two bear the name.
         """
-        async with self._making:
-            try:
-                return await self._only(name)
-            except QueueNotFound:
-                made = await self.create(name, policy, by=by)
-            first = min(self._bearers(await self._reload(), name))
-            if first.id != made.id:
-                await self._withdraw(made, by)
-            return first
-
-    async def _only(self, name: str) -> Queue:
-        with Bell(self._store, (QUEUES_TOPIC,)) as bell:
-            for _ in range(CHANGES):
-                bell.rung.clear()
-                try:
-                    return await self.named(name)
-                except QueueAmbiguous:
-                    if not await bell.wait(PATIENCE):
-                        break
-        return await self.named(name)
-
-    async def _withdraw(self, made: Queue, by: str) -> None:
         try:
-            await self.delete(made.id, by=by)
-        except QueueInUse as error:
-            raise QueueAmbiguous(f"another {made.name!r} was made at once and is in use", ids=[int(made.id)]) from error
+            return await self.named(name)
+        except QueueNotFound:
+            names.check("queue", name)
+            await self._check(policy)
+            change = QueueChange(name=name, policy=policy, if_absent=True)
+            return await self._configure(change, act(by, "queue.create", name=name))
 
     async def change(self, queue: QueueId, policy: Policy, *, by: str) -> Queue:
         """Give the queue another policy. Uses: directory, configure."""

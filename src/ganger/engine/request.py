@@ -41,12 +41,13 @@ class Claim(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Moves, and then a claim, in one step."""
+    """Notes, then moves, then a claim, in one step: an attempt's last words, its end, and the next task."""
 
     moves: tuple[Move, ...] = ()
     claim: Claim | None = None
     all_or_nothing: bool = False
     act: Act | None = None
+    notes: "tuple[Note, ...]" = ()
 
 
 class Exchanged(NamedTuple):
@@ -145,6 +146,8 @@ class Edits(NamedTuple):
 class QueueChange(NamedTuple):
     """Make a queue (id 0), change its policy, pause it until then (0 resumes), rename it, or delete it.
 
+    With `if_absent` a queue of that name that is there already is given back as it is, and none is made.
+
     A queue is deleted only when it has no task that is not final, or with `drop`: its waiting tasks are cancelled
     first, and leased ones still refuse.
     """
@@ -155,6 +158,7 @@ class QueueChange(NamedTuple):
     paused_until: Wall | None = None
     delete: bool = False
     drop: bool = False
+    if_absent: bool = False
 
 
 class NodeChange(NamedTuple):
@@ -283,3 +287,5 @@ class Directory(NamedTuple):
     nodes: list[Node]
     tag: int
     """The store's own 63-bit number, drawn when it was made."""
+    last_event: Position = Position(0)
+    """The position of the newest event."""

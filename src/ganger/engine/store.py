@@ -144,9 +144,10 @@ class Store(Protocol):
     async def exchange(self, request: Exchange) -> Exchanged:
         """Apply moves, each by itself (or all or nothing), and then claim. One step.
 
-        A move is applied if `judge` says so; else it is in `refused` and changes nothing. With `all_or_nothing` the
-        first refusal raises StaleLease, WrongStatus or TaskNotFound. A repeated move is refused the second time.
-        Several moves of one task in a step are applied in their order.
+        Notes are stored as by `write`; one that is refused changes nothing and is not told, since the move of its
+        holder is refused too. A move is applied if `judge` says so; else it is in `refused` and changes nothing. With
+        `all_or_nothing` the first refusal raises StaleLease, WrongStatus or TaskNotFound. A repeated move is refused
+        the second time. Several moves of one task in a step are applied in their order.
 
         The claim first promotes due tasks of its queues. It gives the tasks of the best priority over all queues, then
         by each queue's sort, from the lanes that are open to the holder, as far as every limit allows; a paused queue

@@ -68,7 +68,7 @@ class Follower:
         """Wait until all have ended or the time (seconds) is up."""
         async with self._placing:
             if not self._watched:
-                self._position = await find_end(self._store, self._position)
+                self._position = await find_end(self._store)
             watch = Watch(ids)
             self._enter(watch)
         try:

@@ -18,8 +18,8 @@ from ganger.engine.blob import BlobHash, BlobRef, Collected, collect
 from ganger.engine.blobs.blocks import BLOCK
 from ganger.engine.blobs.draft import PROBES
 from ganger.engine.blobs.files import FileBlobs
-from ganger.runtime.disk import pass_by
 from ganger.runtime.clock import SystemClock
+from ganger.runtime.disk import pass_by
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.clock import FakeClock, SeededEntropy
 

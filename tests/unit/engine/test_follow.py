@@ -4,10 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ganger.core.event import Event, Fact
 from ganger.core.ids import Position
 from ganger.core.outcome import Succeed
@@ -99,29 +95,11 @@ def test_a_slow_reader_holds_one_page_however_much_happens() -> None:
     play(scenario)
 
 
-class Log:
-    """Events at given positions, as sparse as pruning may leave them."""
+def test_the_end_is_the_position_of_the_newest_event() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(3)
+        end = await find_end(stage.store)
+        assert await stage.store.events(end) == []
+        assert [event.position for event in await stage.store.events(Position(end - 1))] == [end]
 
-    def __init__(self, positions: list[int]) -> None:
-        self.positions = sorted(positions)
-        self.looks = 0
-
-    async def events(self, after: Position, most: int = 1_000) -> list[Event]:
-        self.looks += 1
-        behind = [position for position in self.positions if position > after]
-        return [Event(Position(one), 0, Fact.SUBMITTED, 1, 0, ()) for one in behind[:most]]  # type: ignore[arg-type]
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 1 << 40), unique=True, max_size=30), st.integers(0, 40))
-def test_the_end_is_found_in_few_looks_wherever_it_is(positions: list[int], skip: int) -> None:
-    log = Log(positions)
-    known = Position(([0, *log.positions])[min(skip, len(positions))])
-
-    assert asyncio.run(find_end(log, known)) == max(positions, default=0)  # type: ignore[arg-type]
-    assert log.looks <= 90
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 1_000])
-def test_the_end_of_a_dense_log_is_found(count: int) -> None:
-    assert asyncio.run(find_end(Log(list(range(1, count + 1))))) == count  # type: ignore[arg-type]
+    play(scenario)

@@ -100,7 +100,7 @@ def test_an_end_between_the_look_and_the_wait_is_not_missed() -> None:
 def test_an_end_while_the_reader_finds_its_place_is_not_missed() -> None:
     async def scenario(stage: Stage) -> None:
         (task,) = await stage.submit_many(1)
-        stage.store.gates["events"] = gate = asyncio.Event()
+        stage.store.gates["directory"] = gate = asyncio.Event()
         waiting = asyncio.create_task(stage.engine.wait([task]))
         await stage.store.entered.wait()
         await stage.engine.settle([(await stage.take_one(), Succeed())])

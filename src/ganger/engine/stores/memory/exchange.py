@@ -6,10 +6,12 @@ from ganger.engine.stores.memory import graph
 from ganger.engine.stores.memory.birth import become
 from ganger.engine.stores.memory.claim import claim
 from ganger.engine.stores.memory.moves import aim, apply, assess, refuse
+from ganger.engine.stores.memory.notes import write
 from ganger.engine.stores.memory.step import Step
 
 
 def exchange(step: Step, request: Exchange) -> Exchanged:
+    write(step, request.notes)
     refused = _move_all(step, request)
     for index, move in enumerate(request.moves):
         if move.rule == "succeed" and index not in refused:

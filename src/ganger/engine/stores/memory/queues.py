@@ -29,6 +29,10 @@ def configure_queue(step: Step, change: QueueChange) -> Configured:
 def _make(step: Step, change: QueueChange) -> Queue:
     if change.name is None or change.delete:
         raise BadInput("a new queue needs a name")
+    if change.if_absent:
+        for queue in sorted(step.tables.queues):
+            if step.tables.queues[queue].queue.name == change.name:
+                return step.tables.queues[queue].queue
     queue = QueueId(step.tables.draw("queue"))
     step.tables.queues.put(queue, QueueRow(Queue(queue, change.name, Policy())))
     return _change(step, change._replace(id=queue))
@@ -38,8 +42,6 @@ def _change(step: Step, change: QueueChange) -> Queue:
     row = step.tables.queues[change.id]
     given: dict[str, Any] = {"name": change.name, "policy": change.policy, "paused_until": change.paused_until}
     queue = row.queue._replace(**{field: value for field, value in given.items() if value is not None})
-    if queue.policy.becomes is not None and queue.policy.becomes not in step.tables.queues:
-        raise QueueNotFound(f"results cannot go to queue {queue.policy.becomes}, which is not there")
     step.tables.queues.put(queue.id, row._replace(queue=queue))
     if change.policy is not None:
         _sort_anew(step, queue)

@@ -104,7 +104,7 @@ class MemoryStore:
     async def directory(self) -> Directory:
         queues = [self._tables.queues[queue].queue for queue in sorted(self._tables.queues)]
         nodes = [self._tables.nodes[node].node for node in sorted(self._tables.nodes)]
-        return Directory(queues, nodes, self._tag)
+        return Directory(queues, nodes, self._tag, Position(self._tables.last("event")))
 
     async def audit(self, after: Position, most: int = 1_000) -> list[AuditLine]:
         last = min(self._tables.last("audit"), after + most)

@@ -41,15 +41,14 @@ def _name(step: Step, tasks: tuple[NewTask, ...]) -> tuple[Names, list[int]]:
     names, existing = Names([], {}), []
     taken: dict[str, TaskId] = {}
     for index, new in enumerate(tasks):
-        if new.queue not in step.tables.queues:
-            raise QueueNotFound(f"there is no queue {new.queue}", queue=new.queue)
         owner = _owner(step, new, taken)
+        names.ids.append(owner or TaskId(step.tables.draw("task")))
         if owner is not None:
             existing.append(index)
-        task = owner or TaskId(step.tables.draw("task"))
-        names.ids.append(task)
-        if owner is None:
-            names.fresh[task] = new
+        elif new.queue in step.tables.queues:
+            names.fresh[names.ids[-1]] = new
+        else:
+            raise QueueNotFound(f"there is no queue {new.queue}", queue=new.queue)
     return names, existing
 
 

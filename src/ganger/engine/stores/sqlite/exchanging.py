@@ -7,6 +7,7 @@ from ganger.databases.sqlite import Session
 from ganger.engine.store import Exchange, Exchanged
 from ganger.engine.stores.sqlite.claiming import Taken, claim, claimed_from
 from ganger.engine.stores.sqlite.moving import apply, refusal
+from ganger.engine.stores.sqlite.noting import take_notes
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
@@ -16,6 +17,7 @@ _decoder = msgspec.msgpack.Decoder(Receipt)
 
 def exchange(session: Session, request: Exchange) -> Exchanged:
     step = Step(session)
+    take_notes(step, request.notes)
     refused = apply(step, request.moves)
     if refused and request.all_or_nothing:
         index, verdict = refused[0]

@@ -26,6 +26,12 @@ class Noted(NamedTuple):
 
 def write(session: Session, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
     step = Step(session)
+    refused = take_notes(step, notes)
+    step.finish()
+    return refused
+
+
+def take_notes(step: Step, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
     refused = []
     for index, note in enumerate(notes):
         row = next((Noted._make(row) for row in step.run(Q.note_read, (note.task,))), None)
@@ -34,7 +40,6 @@ def write(session: Session, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
             refused.append((index, verdict.value))
         else:
             _store(step, note, row)
-    step.finish()
     return refused
 
 

@@ -32,6 +32,10 @@ def change_queue(step: Step, change: QueueChange) -> Queue:
 def _make(step: Step, change: QueueChange) -> Queue:
     if change.name is None:
         raise BadInput("a new queue needs a name")
+    if change.if_absent:
+        for shelved in step.shelf.queues.values():
+            if shelved.queue.name == change.name:
+                return shelved.queue
     policy = change.policy or Policy()
     ((number,),) = step.run(Q.queue_insert, (change.name, policy_text(policy)))
     queue = Queue(QueueId(number), change.name, policy, change.paused_until or Wall(0))

@@ -132,10 +132,9 @@ def counts(connection: apsw.Connection) -> tuple[list[Counts], dict[QueueId, dic
 
 def directory(connection: apsw.Connection) -> Directory:
     run = connection.execute
-    ((tag, *_),) = run(Q.store_read)
-    return Directory(
-        [shelved_from(row).queue for row in run(Q.queue_all)], [node_from(row) for row in run(Q.node_all)], tag
-    )
+    ((tag, *_, next_event),) = run(Q.store_read)
+    queues = [shelved_from(row).queue for row in run(Q.queue_all)]
+    return Directory(queues, [node_from(row) for row in run(Q.node_all)], tag, Position(next_event - 1))
 
 
 def audit(connection: apsw.Connection, after: Position, most: int) -> list[AuditLine]:

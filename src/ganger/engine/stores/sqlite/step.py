@@ -29,6 +29,7 @@ class Step:
     __slots__ = (
         "counters",
         "facts",
+        "first_task",
         "freed",
         "keys",
         "now",
@@ -44,6 +45,7 @@ class Step:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.shelf: Shelf = session.state
+        self.first_task = self.shelf.next_task
         self.now = session.now
         self.wall = session.wall
         self.tally: dict[TallyKey, int] = {}
@@ -136,6 +138,8 @@ class Step:
         shelf = self.shelf
         tally = {key: n for key, n in self.tally.items() if shelf.knows(key[0])}
         counters = {name: n for name, n in self.counters.items() if shelf.knows(name[0])}
-        shelf.add(tally, counters)
-        self.session.rolled_back(lambda: shelf.add(tally, counters, -1))
-        self.session.before_commit("shelf", shelf.flush)
+        if tally or counters or self.told or self.subjects or shelf.next_task != self.first_task:
+            shelf.add(tally, counters)
+            self.session.rolled_back(lambda: shelf.add(tally, counters, -1))
+            # A step that changed nothing must not write: upkeep looks often, and an empty commit costs no sync.
+            self.session.before_commit("shelf", shelf.flush)
