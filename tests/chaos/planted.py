@@ -1,0 +1,354 @@
+"""The planted bugs: each has been somebody's real one, each is a patch of one place, and each has tests that notice it."""
+
+from typing import Final
+
+from tests.chaos.harness_planted import Bug
+
+_SQLITE: Final = "engine/stores/sqlite"
+_CONTRACT: Final = "tests/contract/test_store_sqlite.py::TestSqliteStore::"
+_BLOBS: Final = "tests/contract/test_blobs.py::test_blobs_keep_the_contract"
+_UNIT: Final = "tests/unit"
+_FAULTS: Final = f"{_UNIT}/databases/test_faults.py::"
+_GROUPS: Final = f"{_UNIT}/databases/test_group_commit.py::"
+_PEERS: Final = f"{_UNIT}/databases/test_peers.py::"
+_STATE: Final = f"{_UNIT}/core/test_state.py::"
+
+DISK: Final = (
+    Bug(
+        "an answer is given before the commit",
+        "databases/sqlite/scribe.py",
+        'self._probe("scribe.before_commit")',
+        "[one.waiter.loop.call_soon_threadsafe(one.waiter.future.set_result, done.value) for one, done in answers]",
+        (f"{_FAULTS}test_each_call_failed_once_gives_no_false_answer_and_the_handle_goes_on[-wal-xSync]",),
+    ),
+    Bug(
+        "commits are not synced: synchronous=NORMAL",
+        "databases/sqlite/file.py",
+        '    if found != ("wal", 2):',
+        '    connection.pragma("synchronous", "normal")\n    if found != ("wal", 2):',
+        (f"{_FAULTS}test_a_failed_sync_is_told_to_the_whole_group_and_checked_before_the_file_is_served_again",),
+    ),
+    Bug(
+        "the folder of a blob is not synced",
+        "engine/blobs/draft.py",
+        "os.fsync(folder)",
+        "os.stat(folder)",
+        (f"{_UNIT}/engine/test_blob_files.py::test_the_disk_is_asked_to_sync_the_file_and_then_the_folder",),
+    ),
+    Bug(
+        "the folder of a new database is not synced",
+        "databases/sqlite/file.py",
+        "        _sync_folder(self._place)\n",
+        "",
+        (f"{_UNIT}/databases/test_refusals.py",),
+    ),
+    Bug(
+        "the owner goes on with a connection whose sync failed",
+        "databases/sqlite/scribe.py",
+        "self._file.poison()",
+        "pass",
+        (f"{_FAULTS}test_a_failed_sync_is_told_to_the_whole_group_and_checked_before_the_file_is_served_again",),
+    ),
+    Bug(
+        "the heir is not told that the disk had failed",
+        "databases/sqlite/file.py",
+        "            self._report(False)\n",
+        "",
+        (f"{_UNIT}/databases/test_faults.py",),
+    ),
+    Bug(
+        "a blob is trusted without comparing its sums",
+        "engine/blobs/reading.py",
+        "if found != seal.sum(number):",
+        "if not found:",
+        (_BLOBS,),
+    ),
+    Bug(
+        "new work is taken from the reserve of a full disk",
+        "databases/sqlite/scribe.py",
+        "if self._reserve.full and entry.operation.needs_space:",
+        "if self._reserve.full and not entry.operation:",
+        (f"{_FAULTS}test_a_full_disk_refuses_new_work_and_records_results_from_the_reserve",),
+    ),
+)
+
+UNITS: Final = (
+    Bug(
+        "a unit that failed is not rolled back",
+        "databases/sqlite/scribe.py",
+        '            execute("ROLLBACK TO unit")\n',
+        "",
+        (f"{_GROUPS}test_a_unit_that_is_refused_leaves_nothing_and_hurts_nobody",),
+    ),
+    Bug(
+        "a unit without an answer is run again: its receipt is ignored",
+        "databases/sqlite/scribe.py",
+        "if unit.again and (receipt",
+        "if not unit and (receipt",
+        (f"{_PEERS}test_a_unit_sent_twice_is_done_once_and_answered_twice_alike",),
+    ),
+    Bug(
+        "receipts are not stored with the work",
+        "databases/sqlite/scribe.py",
+        "            self._store_receipts()\n            session.flush()",
+        "            session.flush()",
+        (f"{_PEERS}test_a_unit_that_wrote_nothing_leaves_no_receipt",),
+    ),
+    Bug(
+        "a client sends its units to the next owner as if they were new",
+        "databases/sqlite/link.py",
+        "_call(sent, again=True)",
+        "_call(sent, again=False)",
+        (f"{_UNIT}/databases/test_peers.py",),
+    ),
+    Bug(
+        "a client that becomes the owner runs its own units as if they were new",
+        "databases/sqlite/outstanding.py",
+        ", again=True)",
+        ")",
+        (f"{_UNIT}/databases/test_parts.py",),
+    ),
+    Bug(
+        "answers for a client that does not read are kept without end",
+        "databases/sqlite/peers.py",
+        "peer.stream.unsent > self._limits.unsent_bytes",
+        "peer.stream.unsent < 0",
+        (f"{_PEERS}test_a_client_that_does_not_read_is_cut_and_the_others_are_served",),
+    ),
+    Bug(
+        "tallies are kept outside of the transaction",
+        f"{_SQLITE}/step.py",
+        "        self.session.rolled_back(lambda: shelf.add(tally, counters, -1))\n",
+        "",
+        (f"{_UNIT}/engine/stores/test_sqlite_books.py",),
+    ),
+    Bug(
+        "a key is looked for outside of the transaction",
+        f"{_SQLITE}/submitting.py",
+        "step.run(Q.key_holder, (key,))",
+        "apsw.Connection(step.session.connection.filename).execute(Q.key_holder, (key,))",
+        (f"{_UNIT}/engine/stores/test_sqlite_group.py",),
+    ),
+    Bug(
+        "one key may have two rows",
+        f"{_SQLITE}/migrations/0001_tasks.sql",
+        "CREATE UNIQUE INDEX task_key",
+        "CREATE INDEX task_key",
+        (f"{_UNIT}/engine/stores/test_sqlite_boot.py",),
+    ),
+    Bug(
+        "a key that comes twice in a submission makes two tasks",
+        f"{_SQLITE}/submitting.py",
+        "seen.get(key) or next(",
+        "next(",
+        (f"{_CONTRACT}test_the_same_key_twice_in_a_submission_is_one_task",),
+    ),
+    Bug(
+        "a submit is acknowledged before it is witnessed",
+        "engine/submit.py",
+        "if witness is not None:",
+        "if not reply:",
+        (f"{_UNIT}/engine/test_submit.py::test_a_submit_is_acknowledged_only_when_it_was_witnessed",),
+    ),
+)
+
+LEASES: Final = (
+    Bug(
+        "a holder settles without naming its fence",
+        "core/state.py",
+        "if (asked or rule.by_holder) and asked != fence:",
+        "if asked and asked != fence:",
+        (
+            f"{_STATE}test_a_verdict_of_the_truth_table",
+            f"{_CONTRACT}test_a_holder_with_another_fence_is_refused_by_every_rule",
+        ),
+    ),
+    Bug(
+        "a holder settles with the fence of an older lease",
+        "core/state.py",
+        "and asked != fence:",
+        "and asked > fence:",
+        (
+            f"{_STATE}test_a_verdict_of_the_truth_table",
+            f"{_CONTRACT}test_the_old_holder_cannot_settle_what_another_has_now",
+        ),
+    ),
+    Bug(
+        "a holder settles after its lease has ended, before anybody noticed",
+        "core/state.py",
+        "if rule.by_holder and status in LEASED and not lease_valid:",
+        "if rule.by_holder and status in LEASED and lease_valid is None:",
+        (
+            f"{_STATE}test_a_verdict_of_the_truth_table",
+            f"{_CONTRACT}test_a_holder_whose_node_is_silent_is_refused_before_anybody_noticed",
+        ),
+    ),
+    Bug(
+        "a node beats without its token",
+        f"{_SQLITE}/joining.py",
+        "if not operator and not hmac.compare_digest(str(token), change.token):",
+        "if not operator and not token:",
+        (f"{_CONTRACT}test_only_the_node_itself_speaks_for_it",),
+    ),
+    Bug(
+        "tokens are compared with ==",
+        f"{_SQLITE}/joining.py",
+        "elif hmac.compare_digest(str(token), said.token):",
+        "elif token == said.token:",
+        ("tests/architecture/test_tokens.py::test_tokens_are_compared_in_constant_time",),
+    ),
+    Bug(
+        "a lease is touched without its fence",
+        f"{_SQLITE}/noting.py",
+        "if note.fence != row.fence or row.status",
+        "if row.status",
+        (f"{_CONTRACT}test_every_note_with_a_wrong_fence_is_stale_and_changes_nothing",),
+    ),
+    Bug(
+        "a note is taken after the lease has ended",
+        f"{_SQLITE}/noting.py",
+        " or not lease_valid(step, row.holder, row.until)",
+        "",
+        (
+            f"{_CONTRACT}test_every_note_of_a_silent_node_is_stale",
+            f"{_CONTRACT}test_every_note_after_the_touched_lease_has_ended_is_stale",
+        ),
+    ),
+    Bug(
+        "a task is submitted under a lease that has ended",
+        f"{_SQLITE}/guard.py",
+        " and lease_valid(step, holder, until):",
+        ":",
+        (f"{_CONTRACT}test_a_submission_under_a_lease_needs_that_lease",),
+    ),
+    Bug(
+        "a claim does not raise the fence",
+        f"{_SQLITE}/queries/claim_take.sql",
+        "fence = fence + 1,",
+        "fence = max(fence, 1),",
+        (f"{_CONTRACT}test_each_lease_has_the_next_fence",),
+    ),
+    Bug(
+        "the reaper does not raise the fence",
+        f"{_SQLITE}/moving.py",
+        '"fence": int(shape.rule in _LOSSES)',
+        '"fence": 0',
+        (f"{_CONTRACT}test_a_lease_that_was_taken_back_is_dead_also_when_the_node_lives",),
+    ),
+    Bug(
+        "leases are timed by the wall clock",
+        "databases/sqlite/scribe.py",
+        "now = self._clock.now()\n        self._reserve",
+        "now = self._clock.wall()\n        self._reserve",
+        (
+            f"{_CONTRACT}test_no_jump_of_the_wall_clock_ends_or_extends_a_lease",
+            f"{_GROUPS}test_the_time_of_a_session_is_the_clock_of_the_owner",
+        ),
+    ),
+    Bug(
+        "the clock of leases stands still while the machine sleeps, or jumps",
+        "runtime/clock.py",
+        "time.clock_gettime_ns(_boot_clock())",
+        "time.time_ns()",
+        (f"{_UNIT}/runtime",),
+    ),
+    Bug(
+        "leases of another boot go on",
+        f"{_SQLITE}/store.py",
+        "        _void_leases(session, shelf)\n",
+        "",
+        (f"{_CONTRACT}test_leases_of_another_boot_are_void",),
+    ),
+    Bug(
+        "a beat that comes too late revives the node",
+        f"{_SQLITE}/joining.py",
+        "if node is None or not node.live(step.now):",
+        "if node is None:",
+        (f"{_CONTRACT}test_a_beat_that_comes_too_late_revives_nothing",),
+    ),
+)
+
+TASKS: Final = (
+    Bug(
+        "the loss of a node uses up an attempt",
+        "core/state.py",
+        '_rule("lose", LEASED, _S.QUEUED, Fact.LOST, Counter.TIMEOUTS)',
+        '_rule("lose", LEASED, _S.QUEUED, Fact.LOST, Counter.TIMEOUTS, Counter.ATTEMPTS)',
+        (f"{_CONTRACT}test_a_crash_is_counted_apart_from_attempts",),
+    ),
+    Bug(
+        "a task is blamed for a node that left in order",
+        "core/outcome.py",
+        "blamed=started and not left",
+        "blamed=started",
+        (f"{_UNIT}/engine/test_upkeep.py::test_a_node_that_left_is_blamed_for_nothing",),
+    ),
+    Bug(
+        "a task that kills its nodes goes round for ever",
+        "core/outcome.py",
+        "if loss.blamed and crashed_enough(",
+        "if not loss and crashed_enough(",
+        (f"{_UNIT}/engine/test_upkeep.py::test_a_task_that_kills_every_node_is_held_at_last",),
+    ),
+    Bug(
+        "a final status can change",
+        "core/state.py",
+        '_rule("kick", [_S.HELD, _S.DELAYED],',
+        '_rule("kick", [_S.HELD, _S.DELAYED, _S.FAILED],',
+        (f"{_STATE}test_a_final_status_never_changes",),
+    ),
+    Bug(
+        "children are released twice",
+        f"{_SQLITE}/cascade.py",
+        "if child.status not in (Status.BLOCKED, Status.HELD):",
+        "if child.status == Status.SUCCEEDED:",
+        (f"{_CONTRACT}test_a_join_of_any_runs_once_however_many_hold",),
+    ),
+    Bug(
+        "a child is released by the first of its parents",
+        f"{_SQLITE}/cascade.py",
+        "waits = child.waits - closed.edges",
+        "waits = 0",
+        (f"{_CONTRACT}test_a_child_waits_for_all_its_parents",),
+    ),
+    Bug(
+        "what is left to follow is followed again",
+        f"{_SQLITE}/cascade.py",
+        "        step.run(Q.follow_done, (parent,))\n        cascade",
+        "        cascade",
+        (f"{_CONTRACT}test_a_parent_of_very_many_children_releases_each_once",),
+    ),
+    Bug(
+        "a limit is counted without the step's own leases",
+        f"{_SQLITE}/step.py",
+        "return self.shelf.leased(queue) + self.tally.get((queue, -1), 0) + self.tally.get((queue, 0), 0)",
+        "return self.shelf.leased(queue)",
+        (f"{_CONTRACT}test_a_place_freed_in_a_step_is_given_in_the_same_step",),
+    ),
+    Bug(
+        "a limit is not counted for tasks that are claimed by name",
+        f"{_SQLITE}/claiming.py",
+        "_room(step, node, queue) - given.get(queue.id, 0)",
+        "_room(step, node, queue)",
+        (f"{_CONTRACT}test_named_tasks_obey_the_limits",),
+    ),
+    Bug(
+        "the audit log is not verified",
+        "core/audit.py",
+        "if line.position != position or line.hash != expected:",
+        "if line.position != position:",
+        (
+            f"{_UNIT}/core/test_audit.py::test_a_changed_line_is_found",
+            f"{_UNIT}/engine/test_audit.py::test_a_changed_missing_or_exchanged_line_is_found",
+        ),
+    ),
+    Bug(
+        "the lines of the audit log are not chained",
+        "core/audit.py",
+        "hashlib.sha256(before + line.encode())",
+        "hashlib.sha256(line.encode())",
+        (f"{_UNIT}/core/test_audit.py::test_a_line_that_was_forged_with_its_hash_is_found_at_the_next",),
+    ),
+)
+
+BUGS: Final = (*DISK, *UNITS, *LEASES, *TASKS)
