@@ -22,6 +22,10 @@ from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
 
+_UNCOUNTED = 1 << 62
+"""As `kids`: there are some, perhaps very many."""
+
+
 class Ended(NamedTuple):
     """A task that has just become final, as far as others care."""
 
@@ -95,11 +99,32 @@ class Cascade:
 
     def _children(self, level: list[Ended]) -> None:
         closed: dict[int, Closed] = {}
-        for parent in level:
-            if parent.kids:
-                self._close(parent, closed)
+        small, others = self._cut(level)
+        self._close_all(small, closed)
+        for parent in others:
+            self._close(parent, closed)
         for child in self._read(closed):
             self._decide(child, closed[child.id])
+
+    def _cut(self, level: list[Ended]) -> tuple[dict[int, Ended], list[Ended]]:
+        """The parents whose edges fit into this step together, and those that are looked at one by one."""
+        small: dict[int, Ended] = {}
+        others: list[Ended] = []
+        left = self.budget
+        for parent in level:
+            if 0 < parent.kids <= left and not parent.after:
+                small[parent.id] = parent
+                left -= parent.kids
+            elif parent.kids:
+                others.append(parent)
+        return small, others
+
+    def _close_all(self, parents: dict[int, Ended], closed: dict[int, Closed]) -> None:
+        """Edges of many parents in one walk: of a join all lead to the same child."""
+        rows = list(self.step.run(Q.edges_from_all, (apsw.carray(array("q", parents)),))) if parents else []
+        for parent, child, on in rows:
+            closed.setdefault(child, Closed()).add(parents[parent], on)
+        self.budget = max(0, self.budget - len(rows))
 
     def _close(self, parent: Ended, closed: dict[int, Closed]) -> None:
         rows = list(self.step.run(Q.edges_from, (parent.id, parent.after, self.budget + 1)))
@@ -211,7 +236,7 @@ def resume(step: Step, left: Iterable[tuple[int, int, int, int, str | None]], bu
     cascade = Cascade(step, budget)
     for parent, after, status, branch, reason in list(left):
         step.run(Q.follow_done, (parent,))
-        cascade.ended.append(Ended(parent, status, bool(branch), reason, 1, None, after))
+        cascade.ended.append(Ended(parent, status, bool(branch), reason, _UNCOUNTED, None, after))
     cascade.run()
     return cascade
 

@@ -10,7 +10,7 @@ import apsw
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
 from ganger.core.state import LEASED, RULES, Counter, Move, Rule, Status, Verdict, is_final, judge
-from ganger.core.task import SLOTLESS, NewTask
+from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
 from ganger.engine.stores.sqlite.limits import refill
@@ -136,6 +136,9 @@ def _write(step: Step, allowed: list[tuple[Move, Row]], cascade: Cascade) -> Non
         _tell(step, shape, rows)
         if is_final(shape.target):
             _end(step, shape, rows, cascade)
+        elif shape.target == Status.BLOCKED:
+            # A group whose last member ended while it was held has nothing left to wait for.
+            cascade.end_groups([row.id for row in rows if step.shelf.lanes[row.lane].kind == Kind.GROUP])
 
 
 def _shape(step: Step, move: Move, row: Row, identities: dict[int | None, int]) -> Shape:

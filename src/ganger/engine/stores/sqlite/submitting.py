@@ -228,7 +228,13 @@ class Births:
 
     def _read_parents(self) -> dict[int, Parent]:
         """The parents and groups that are already there; one that is not is refused."""
-        wanted = {edge.parent for task in self.tasks if task.parents for edge in task.parents if edge.parent > 0}
+        wanted = {
+            edge.parent
+            for index, task in enumerate(self.tasks)
+            if task.parents and index not in self.existing
+            for edge in task.parents
+            if edge.parent > 0
+        }
         wanted |= {self.ids[index] for index in self.existing if self.ids[index] < self.first}
         rows = self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),)) if wanted else ()
         known = {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}

@@ -62,8 +62,8 @@ def _promote(step: Step, most: int) -> Tended:
 
 
 def _release(step: Step, most: int) -> Tended:
-    cascade = resume(step, step.run(Q.follow_next), most)
-    return Tended(most - cascade.budget, bool(list(step.run(Q.follow_next))), [])
+    cascade = resume(step, step.run(Q.follow_next, (most,)), most)
+    return Tended(most - cascade.budget, bool(list(step.run(Q.follow_next, (1,)))), [])
 
 
 def _lapse(step: Step, most: int) -> Tended:

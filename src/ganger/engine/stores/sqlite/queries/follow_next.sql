@@ -1,1 +1,1 @@
-SELECT parent, after, task.status, task.branch, task.reason FROM follow JOIN task ON task.id = parent LIMIT 100
+SELECT parent, after, task.status, task.branch, task.reason FROM follow JOIN task ON task.id = parent LIMIT ?

@@ -1,0 +1,1 @@
+SELECT parent, child, asks FROM edge WHERE parent IN carray(?)
