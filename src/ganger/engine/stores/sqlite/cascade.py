@@ -21,7 +21,6 @@ from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
-
 _UNCOUNTED = 1 << 62
 """As `kids`: there are some, perhaps very many."""
 

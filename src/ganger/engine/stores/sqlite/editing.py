@@ -119,7 +119,8 @@ def _link(step: Step, row: Row, parent: int, on: str) -> None:
 
 def _wait_for(step: Step, row: Row, parent: Row, on: str) -> None:
     if not is_final(parent.status):
-        _block(step, row)
+        if row.status in (Status.BLOCKED, Status.HELD) or not _is_joined(step, row):
+            _block(step, row)
         return
     ((_, status, branch, reason),) = step.run(Q.parents_read, (apsw.carray(array("q", [parent.id])),))
     if row.status in (Status.BLOCKED, Status.HELD):
