@@ -22,12 +22,12 @@ _ENTRYPOINT = "noop"
 
 def enqueue(_folder: Path, *, socket: str, tasks: int, settings: PgQueuerSettings) -> float:
     """Tasks enqueued a second, a chunk at a time."""
-    return uvloop.run(_enqueue(socket, tasks, settings))
+    return float(uvloop.run(_enqueue(socket, tasks, settings)))
 
 
 def drain(_folder: Path, *, socket: str, tasks: int, settings: PgQueuerSettings) -> float:
     """Tasks a second from the start of a queue manager on a full queue to the last body that ran."""
-    return uvloop.run(_drain(socket, tasks, settings))
+    return float(uvloop.run(_drain(socket, tasks, settings)))
 
 
 def run_in_bulk(_folder: Path, *, socket: str, tasks: int, settings: PgQueuerSettings) -> float:
@@ -35,7 +35,7 @@ def run_in_bulk(_folder: Path, *, socket: str, tasks: int, settings: PgQueuerSet
     uvloop.run(_empty(socket))
     crowd = Producers(1, produce, socket, tasks, settings)
     crowd.start()
-    rate = uvloop.run(_run_in_bulk(socket, tasks, settings, crowd))
+    rate = float(uvloop.run(_run_in_bulk(socket, tasks, settings, crowd)))
     crowd.finish()
     return rate
 

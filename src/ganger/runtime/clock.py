@@ -10,7 +10,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SystemClock:
-    """The machine's clocks. The boot clock counts suspended time, so a laptop that slept does not trust an old lease."""
+    """The machine's clocks. The boot clock counts suspended time: a laptop that slept does not trust an old lease."""
 
     def now(self) -> Moment:
         return Moment(time.clock_gettime_ns(_boot_clock()) // 1_000_000)

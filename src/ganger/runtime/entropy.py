@@ -11,4 +11,4 @@ class SystemEntropy:
         return secrets.token_bytes(size)
 
     def uniform(self) -> float:
-        return random.random()  # noqa: S311 - jitter, not a secret
+        return random.random()

@@ -12,16 +12,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import apsw
 
 from ganger.testing.power import FolderSynced, PowerLog, Removed, Synced, Truncated, Wrote
 
 Call = Literal["xOpen", "xRead", "xWrite", "xSync", "xTruncate", "xFileSize", "xLock", "xDelete", "xAccess"]
-CALLS: tuple[Call, ...] = get_args(Call)
+CALLS: Final[tuple[Call, ...]] = get_args(Call)
 
-_IO_ERRORS: dict[Call, int] = {
+_IO_ERRORS: Final[dict[Call, int]] = {
     "xOpen": apsw.SQLITE_CANTOPEN,
     "xRead": apsw.SQLITE_IOERR_READ,
     "xWrite": apsw.SQLITE_IOERR_WRITE,
