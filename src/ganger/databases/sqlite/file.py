@@ -67,7 +67,7 @@ class OwnedFile:
         except StoreFull:
             if not self._reserve.release():
                 raise
-            self._open(suspect)
+            self._open(suspect=True)
         self._reserve.look(self._clock.now())
 
     def _open(self, suspect: bool) -> None:
@@ -115,6 +115,7 @@ class OwnedFile:
                 )
 
     def _verify(self) -> None:
+        _rewrite_log(self._place, self._charter.vfs)
         # The checkpoint first: the pages that the log holds are written and synced anew, whatever the disk forgot.
         self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         found = [text for (text,) in self.connection.execute("PRAGMA quick_check")]
@@ -197,6 +198,11 @@ class OwnedFile:
         scarce = self._limits.reserve_bytes // _PAGE // 8
         return min(self._limits.checkpoint_pages, scarce) if self._reserve.full else self._limits.checkpoint_pages
 
+    @property
+    def owed(self) -> int:
+        """By how many bytes the database may grow when the log is written back."""
+        return self._fresh_pages * _PAGE
+
     def make_room(self) -> None:
         """Write the log back, if there is anything in it, so that it can be used again without growing."""
         if not self.poisoned and self._fresh_pages:
@@ -247,6 +253,7 @@ class OwnedFile:
 
 
 _PAGE: Final = 4096
+_PIECE: Final = 1 << 16
 _SYNCHRONOUS: Final = "full"
 _PATIENCE: Final = 5_000
 _PATIENCE_WITH_READERS: Final = 50
@@ -269,6 +276,21 @@ def shut(connection: apsw.Connection) -> None:
     """Close for good. A disk that fails even here changes nothing: what is not in the file by now is in its log."""
     with suppress(apsw.Error):
         connection.close(True)
+
+
+def _rewrite_log(place: Place, vfs: str | None) -> None:
+    """Write the log onto itself and sync it: what a failed sync left in the cache alone is on the disk then."""
+    path = place.database.with_name(f"{place.database.name}-wal")
+    if not path.exists():
+        return
+    log = apsw.VFSFile(vfs or "", str(path), [apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        size = log.xFileSize()
+        for offset in range(0, size, _PIECE):
+            log.xWrite(log.xRead(min(_PIECE, size - offset), offset), offset)
+        log.xSync(apsw.SQLITE_SYNC_FULL)
+    finally:
+        log.xClose()
 
 
 def open_reader(place: Place, vfs: str | None) -> apsw.Connection:

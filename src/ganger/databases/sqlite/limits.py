@@ -32,7 +32,7 @@ class Limits:
     """How soon a process without an owner to talk to tries again when nobody asks it for anything."""
     checkpoint_pages: int = 4_000
     reserve_bytes: int = 8 * MEBIBYTE
-    space_check_ms: int = 500
+    space_check_ms: int = 10
     readers: int = 4
 
 

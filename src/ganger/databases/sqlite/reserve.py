@@ -29,11 +29,11 @@ class Reserve:
         self._looked: Moment | None = None
         self.full = False
 
-    def look(self, now: Moment) -> None:
+    def look(self, now: Moment, owed: int = 0) -> None:
         """See how much is free, at most every half second, and hold or refuse accordingly."""
         if self._looked is None or now - self._looked >= self._limits.space_check_ms:
             self._looked = now
-            self._judge(self._measure())
+            self._judge(self._measure() - owed)
 
     def _measure(self) -> int:
         try:

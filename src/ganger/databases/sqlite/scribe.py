@@ -89,7 +89,7 @@ class Scribe:
 
     def _begin(self) -> Session:
         now = self._clock.now()
-        self._reserve.look(now)
+        self._reserve.look(now, self._file.owed)
         self._receipts.clear()
         try:
             self._file.connection.execute("BEGIN IMMEDIATE")

@@ -124,7 +124,8 @@ class Steward:
         suspect = before is not None and not before.sound
         seat.listen()
         desk.probe("owner.listening")
-        self._sign(seat, sound=not suspect)
+        # Until it was opened well: a sync that fails meanwhile is the next one's to know.
+        self._sign(seat, sound=False)
         reserve = Reserve(desk.place, desk.host, desk.limits, desk.probe)
         file = OwnedFile(desk, reserve, lambda sound: self._sign(seat, sound=sound))
         try:
