@@ -1,8 +1,10 @@
-"""What every proof of the store needs: to open it with its bounds in hand, and to ask a file whether its books balance."""
+"""What every proof of the store needs: to open it with other bounds, and to ask a file whether its books balance."""
 
+import asyncio
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +15,10 @@ import apsw
 from ganger.core.audit import AuditLine, verify
 from ganger.core.clock import Clock, Entropy, Wall
 from ganger.core.ids import Position
+from ganger.core.outcome import after_loss
+from ganger.core.state import Move
 from ganger.databases.sqlite import Host, Limits, Probe, SharedFile, load_migrations, no_probe
+from ganger.engine.store import Lapsed
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.engine.stores.sqlite.store import APPLICATION, OPERATIONS, prepare
 
@@ -118,6 +123,22 @@ def digest(connection: apsw.Connection) -> str:
     return found.hexdigest()
 
 
+def loss_of(lapsed: Lapsed) -> Move:
+    """The move that takes back what has lapsed."""
+    task, fence, _, started, left, crashes, retry, on_lost, kill, holder = lapsed
+    return after_loss(
+        task, fence, started=started, left=left, crashes=crashes, retry=retry, on_lost=on_lost, kill=kill, holder=holder
+    )
+
+
+async def until(happens: Callable[[], bool], *, within: float = 30.0) -> None:
+    """Wait until it is so; after `within` seconds it is a failure."""
+    deadline = time.monotonic() + within
+    while not happens():
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.005)
+
+
 def look_into(path: Path) -> "closing[apsw.Connection]":
     """A connection of the test's own, beside whoever uses the file."""
     connection = apsw.Connection(str(path))
@@ -128,7 +149,7 @@ def look_into(path: Path) -> "closing[apsw.Connection]":
 
 @contextmanager
 def folder_in_memory() -> Iterator[Path]:
-    """A folder whose syncs cost nothing, where the machine has one: for disks that fail by dice and not by themselves."""
+    """A folder whose syncs cost nothing, where the machine has one: for disks that fail by dice alone."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(prefix="ganger-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
         yield Path(folder)

@@ -68,22 +68,27 @@ class Patience:
 
 
 async def play(path: Path, vfs: FaultVfs, image: Path) -> tuple[list[News], Patience]:
-    """Open, play until the fault has struck, finish that round and do a little more; then leave a copy as a kill would."""
+    """Open, play until the fault has struck, finish that round and a little more; leave a copy as a kill would."""
     clock = FakeClock()
     patience = Patience(clock)
     store = await patience.ask(lambda: open_store(path, clock, SeededEntropy(1), vfs=vfs.name))
     assert store is not None
     news: list[News] = []
-    script = Script(store, clock, patience.ask, news.append)
+    try:
+        await play_on(Script(store, clock, patience.ask, news.append), vfs)
+        copy_files(path, image)
+    finally:
+        await store.close()
+    return news, patience
+
+
+async def play_on(script: Script, vfs: FaultVfs) -> None:
     await script.set_up()
     for number in range(ROUNDS):
         await script.play_round(number)
         if vfs.fired:
             break
     await script.set_up()
-    copy_files(path, image)
-    await store.close()
-    return news, patience
 
 
 def copy_files(path: Path, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A worker that claims, renews, settles, and clings to leases that it has lost; and its history as the checker reads it.
+"""A worker that claims, renews, settles, and clings to leases that it lost; and its history as the checker reads it.
 
 A process of its own, started with a path, a history file and its part as JSON. It goes on until its input ends.
 """
@@ -18,7 +18,6 @@ import msgspec
 from ganger.core.errors import NodeGone, StoreUnavailable
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.node import Registration
-from ganger.core.outcome import after_loss
 from ganger.core.state import Rule, Verdict, judge, move
 from ganger.engine.store import Claim, Configure, Exchange, NodeChange, Note, Tend, Touch
 from ganger.engine.stores.sqlite import SqliteStore, moving
@@ -36,10 +35,12 @@ from ganger.testing.lease_model import (
     Renew,
     Settle,
 )
+from tests.chaos.harness import loss_of
 from tests.chaos.harness_worker import boot_time
 
 MILLISECOND: Final = 1_000_000
 LONG: Final = 600_000
+NOBODY: Final = NodeId(0)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -68,7 +69,7 @@ class Holder:
     history: History
     part: Part
     rng: random.Random
-    node: NodeId = NodeId(0)
+    node: NodeId = NOBODY
     node_end: int = 0
     grips: list[Grip] = field(default_factory=list)
 
@@ -155,12 +156,11 @@ class Holder:
     def _give_up(self, grip: Grip) -> None:
         # Kept in mind to be tried again, but no beat speaks for it any more.
         self.grips.remove(grip)
-        self.grips.insert(0, Grip(grip.task, grip.fence, NodeId(0)))
+        self.grips.insert(0, Grip(grip.task, grip.fence, NOBODY))
 
     async def tend(self) -> None:
         tended = await self.store.tend(Tend(lapse=True))
-        losses = [{name: value for name, value in one._asdict().items() if name != "status"} for one in tended.lapsed]
-        await self.store.exchange(Exchange(tuple(after_loss(**loss) for loss in losses)))
+        await self.store.exchange(Exchange(tuple(loss_of(lapsed) for lapsed in tended.lapsed)))
 
 
 def ignore_fences() -> None:
@@ -172,11 +172,16 @@ def ignore_fences() -> None:
     moving.judge = lenient  # type: ignore[attr-defined]
 
 
+def wait_for_end(over: threading.Event) -> None:
+    sys.stdin.buffer.read()
+    over.set()
+
+
 async def work(path: Path, history: Path, part: Part) -> None:
     if part.ignores_fences:
         ignore_fences()
     over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
+    threading.Thread(target=wait_for_end, args=(over,), daemon=True).start()
     store = await SqliteStore.open(path, SystemClock(), SystemEntropy())
     holder = Holder(store, History(history, boot_time), part, random.Random(part.seed))
     await holder.register()
@@ -207,9 +212,15 @@ def _operation(entry: Entry) -> Operation[LeaseOp, LeaseResult]:
 
 
 def _op(entry: Entry) -> LeaseOp:
-    if entry.op == "acquire":
-        return Acquire(entry.client)
-    return {"renew": Renew, "release": Release, "settle": Settle}[entry.op](entry.args[0])
+    match entry.op:
+        case "acquire":
+            return Acquire(entry.client)
+        case "renew":
+            return Renew(entry.args[0])
+        case "release":
+            return Release(entry.args[0])
+        case _:
+            return Settle(entry.args[0])
 
 
 def _result(entry: Entry) -> Any:

@@ -14,7 +14,6 @@ from ganger.core.graph import Edge, On
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lease import Renewal
 from ganger.core.node import Registration
-from ganger.core.outcome import after_loss
 from ganger.core.queue import Policy
 from ganger.core.retry import Fixed, Retry, to_text
 from ganger.core.state import Move, move
@@ -41,7 +40,7 @@ from ganger.engine.store import (
     Touch,
 )
 from ganger.testing.clock import FakeClock
-from tests.chaos.harness import Fact
+from tests.chaos.harness import Fact, loss_of
 
 T = TypeVar("T")
 Ask = Callable[[Callable[[], Awaitable[T]]], Awaitable[T | None]]
@@ -129,14 +128,16 @@ class Script:
 
     async def _make_queue(self, name: str, policy: Policy) -> QueueId:
         made = await self._do(lambda: self._store.configure(Configure(queue=QueueChange(name=name, policy=policy))))
-        queue: QueueId = made.queue.id
+        assert made.queue is not None
+        queue = made.queue.id
         self._fact("queue made", "SELECT name FROM queue WHERE id = ?", (queue,), (name,))
         return queue
 
     async def _register(self, name: str, lease: int) -> NodeId:
         said = Registration(name=name, token=f"token of {name}", lease=lease)
         made = await self._do(lambda: self._store.configure(Configure(node=NodeChange(register=said))))
-        node: NodeId = made.node.id
+        assert made.node is not None
+        node = made.node.id
         self._fact("node registered", "SELECT lease FROM node WHERE id = ?", (node,), (lease,))
         return node
 
@@ -299,7 +300,7 @@ class Script:
         taken = await self._take(Claim(node, (self._work,), 1, start=True))
         self._clock.advance(FRAGILE)
         tended = await self._do(lambda: self._store.tend(Tend(lapse=True)))
-        await self._move([after_loss(*one[:2], **_loss(one)) for one in tended.lapsed])
+        await self._move([loss_of(one) for one in tended.lapsed])
         for one in taken.claimed:
             self._fact("lost", "SELECT fence > ?, timeouts > 0 FROM task WHERE id = ?", (one.fence, one.id), (1, 1))
         self._fact("node lost", "SELECT state FROM node WHERE id = ?", (node,), ("lost",))
@@ -319,11 +320,6 @@ class Script:
         if kept in self._starts:
             self._tell(Retired(kept))
             await self._ask(lambda: self._store.tend(Tend(prune_before=Wall(self._starts[kept]))))
-
-
-def _loss(lapsed: Any) -> dict[str, Any]:
-    fields = lapsed._asdict()
-    return {name: fields[name] for name in ("started", "left", "crashes", "retry", "on_lost", "kill", "holder")}
 
 
 def _after(one: Move) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:

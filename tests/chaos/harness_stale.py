@@ -1,5 +1,6 @@
 """Every kind of write that a holder can make under a lease, as requests that can be sent anywhere."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ganger.core.errors import GangerError, StaleLease
@@ -74,16 +75,16 @@ def submissions(held: Held) -> dict[str, Submission]:
     return {"submit": Submission((NewTask(held.queue, "payload", b"late"),), under=(held.task, held.fence))}
 
 
-def every_write(held: Held) -> dict[str, Write]:
+def every_write(held: Held) -> Mapping[str, Write]:
     """All kinds of writes under the lease, each as one request."""
     under = (held.task, held.fence)
-    return (
-        {name: Exchange((one,)) for name, one in moves(held).items()}
-        | {f"all or nothing {name}": Exchange((one,), all_or_nothing=True) for name, one in moves(held).items()}
-        | {name: (one,) for name, one in notes(held).items()}
-        | {f"edit {name}": Edits((one,), under=under) for name, one in edits(held).items()}
-        | submissions(held)
-    )
+    return {
+        **{name: Exchange((one,)) for name, one in moves(held).items()},
+        **{f"all or nothing {name}": Exchange((one,), all_or_nothing=True) for name, one in moves(held).items()},
+        **{name: (one,) for name, one in notes(held).items()},
+        **{f"edit {name}": Edits((one,), under=under) for name, one in edits(held).items()},
+        **submissions(held),
+    }
 
 
 OPERATIONS: Final[dict[type, str]] = {Exchange: "exchange", tuple: "write", Submission: "submit", Edits: "edit"}

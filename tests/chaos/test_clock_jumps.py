@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,6 @@ from ganger.core.errors import NodeGone
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lease import Renewal
 from ganger.core.node import Registration
-from ganger.core.outcome import after_loss
 from ganger.core.queue import Policy
 from ganger.core.retry import Retry, to_text
 from ganger.core.state import Status
@@ -23,7 +22,6 @@ from ganger.engine.store import (
     Claim,
     Configure,
     Exchange,
-    Lapsed,
     NodeChange,
     Note,
     Progress,
@@ -34,7 +32,7 @@ from ganger.engine.store import (
 )
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing import FakeClock, SeededEntropy
-from tests.chaos.harness import open_store
+from tests.chaos.harness import loss_of, open_store
 from tests.chaos.harness_worker import Heard, crew
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60)]
@@ -49,8 +47,8 @@ class Bench:
     path: Path
     clock: FakeClock
     store: SqliteStore
-    queue: QueueId = QueueId(0)
-    node: NodeId = NodeId(0)
+    queue: QueueId = field(init=False)
+    node: NodeId = field(init=False)
 
     async def set_up(self) -> None:
         policy = Policy(retry=to_text(Retry(max_crashes=0)))
@@ -192,10 +190,6 @@ async def take_back(bench: Bench, task: TaskId) -> None:
     done = await bench.store.exchange(Exchange((loss_of(lapsed),)))
     assert done.refused == []
     assert await bench.status(task) == Status.QUEUED
-
-
-def loss_of(lapsed: Lapsed):  # type: ignore[no-untyped-def]
-    return after_loss(**{name: value for name, value in lapsed._asdict().items() if name != "status"})
 
 
 def test_what_is_due_follows_the_wall_clock_forward(tmp_path: Path) -> None:

@@ -175,9 +175,16 @@ def test_a_checkpoint_that_fails_is_no_matter_of_the_commit_before_it(call: str,
 def test_the_audit_sees_an_owner_that_takes_a_failed_commit_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scribe, "_commit", commit_carelessly)
     vfs = FaultVfs("careless")
-    strikes = [strike(vfs, Fault("xWrite", suffix="-wal"), number) for number in range(150, 400, 25)]
+    caught = [is_caught(vfs, number) for number in range(150, 400, 25)]
     vfs.unregister()
-    assert sum(bool(one.wrong) for one in strikes) > len(strikes) // 2
+    assert sum(caught) > len(caught) // 2
+
+
+def is_caught(vfs: FaultVfs, number: int) -> bool:
+    try:
+        return bool(strike(vfs, Fault("xWrite", suffix="-wal"), number).wrong)
+    except (GangerError, ValueError):
+        return True  # the script itself stumbled over what is not there
 
 
 def commit_carelessly(scribe: Scribe, units: Sequence[Unit]) -> Group:

@@ -9,7 +9,7 @@ import asyncio
 import random
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -161,10 +161,8 @@ async def play_until_broken(path: Path, vfs: FaultVfs, log: ForgetfulLog, image:
         store = await open_store(path, clock, SeededEntropy(1), vfs=vfs.name, probe=probe)
     except StoreBroken:
         return leave_to_heir(path, log, image)
-    try:
+    with suppress(Killed):
         await Script(store, clock, ask, log.mark).play(ROUNDS)
-    except Killed:
-        pass  # its twin has everything
     await store.close()
     return twins[0] if twins else None
 

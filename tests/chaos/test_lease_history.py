@@ -26,7 +26,7 @@ from ganger.runtime.entropy import SystemEntropy
 from ganger.testing import Entry, LeaseModel, Outcome, Verdict, linearize, read_history
 from ganger.testing.lease_model import LeaseOp, LeaseResult
 from ganger.testing.linearizability import describe
-from tests.chaos.harness import find_unsound, look_into
+from tests.chaos.harness import find_unsound, look_into, until
 from tests.chaos.harness_leases import Part, find_late, lease_histories
 from tests.chaos.harness_worker import Crew, Worker, crew
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 WORKERS: Final = 4
 TASKS: Final = 10
 LEASE: Final = 300
-SECONDS: Final = 8.0
+SECONDS: Final = 6.0
 
 
 async def make_tasks(path: Path, lives_by: str) -> list[int]:
@@ -75,9 +75,7 @@ class Fight:
                 assert await worker.process.wait() == 0
 
     async def _until_all_work(self) -> None:
-        async with asyncio.timeout(30):
-            while sum(path.stat().st_size > 0 for path in self._folder.glob("*.history")) < WORKERS:
-                await asyncio.sleep(0.01)
+        await until(lambda: sum(path.stat().st_size > 0 for path in self._folder.glob("*.history")) == WORKERS)
 
     async def _hire(self) -> None:
         self._hired += 1
@@ -100,8 +98,7 @@ class Fight:
         victim.signal(signal.SIGSTOP)
         self.done["stopped"] += 1
         stopped_until = time.monotonic() + self._rng.uniform(0.2, 2.0) * LEASE / 1_000
-        while time.monotonic() < stopped_until:
-            await asyncio.sleep(0.01)
+        await until(lambda: time.monotonic() >= stopped_until)
         victim.signal(signal.SIGCONT)
 
 

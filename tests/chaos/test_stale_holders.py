@@ -16,7 +16,6 @@ from ganger.core.graph import Edge
 from ganger.core.ids import NodeId, QueueId
 from ganger.core.lease import Renewal
 from ganger.core.node import Registration
-from ganger.core.outcome import after_loss
 from ganger.core.state import move
 from ganger.core.task import Claimed, NewTask
 from ganger.engine.store import (
@@ -32,8 +31,8 @@ from ganger.engine.store import (
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
-from tests.chaos.harness import digest, look_into
-from tests.chaos.harness_stale import OPERATIONS, Held, every_write, is_stale
+from tests.chaos.harness import digest, look_into, loss_of, until
+from tests.chaos.harness_stale import OPERATIONS, Held, Write, every_write, is_stale
 from tests.chaos.harness_worker import PATIENCE, Crew, Worker, crew
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60)]
@@ -68,12 +67,13 @@ class Victim:
         assert [answer for answer in nodes if not isinstance(answer, NodeGone)] == []
         return len(answers) + len(nodes)
 
-    def _writes(self):  # type: ignore[no-untyped-def]
+    def _writes(self) -> dict[str, Write]:
         return {f"{held.task} {name}": write for held in self.held for name, write in every_write(held).items()}
 
     def _by_node(self) -> list[tuple[str, Configure | Exchange]]:
         """What the node itself would do next: beat, drain, leave, claim, and settle and claim in one step."""
-        turns = [NodeChange(id=self.node, token="secret", **{what: True}) for what in ("beat", "drain", "leave")]
+        node = NodeChange(id=self.node, token="secret")
+        turns = [node._replace(beat=True), node._replace(drain=True), node._replace(leave=True)]
         settled = move(self.held[0].task, "succeed", self.held[0].fence)
         claim = Claim(self.node, (self.queue,), 5)
         exchanges = [Exchange(claim=claim), Exchange((settled,), claim)]
@@ -104,8 +104,7 @@ async def register(worker: Worker, name: str, lease: int) -> NodeId:
 
 async def until_ended(victim: Victim) -> None:
     clock = SystemClock()
-    while clock.now() < victim.until:
-        await asyncio.sleep(0.01)
+    await until(lambda: clock.now() >= victim.until)
 
 
 def digest_of(path: Path) -> str:
@@ -122,8 +121,7 @@ async def nobody_looked(store: SqliteStore, victim: Victim) -> None:
 
 async def taken_back(store: SqliteStore, victim: Victim) -> None:
     tended = await store.tend(Tend(lapse=True))
-    losses = [lapsed._asdict() for lapsed in tended.lapsed]
-    moves = [after_loss(**{name: loss[name] for name in loss if name != "status"}) for loss in losses]
+    moves = [loss_of(lapsed) for lapsed in tended.lapsed]
     done = await store.exchange(Exchange(tuple(moves)))
     assert len(moves) == len(victim.held)
     assert done.refused == []
@@ -219,9 +217,8 @@ def test_rivals_that_wait_for_a_stopped_owner_get_the_tasks_and_the_owner_nothin
             victim.worker.signal(signal.SIGCONT)
             lapsed = (await rival.hear("tend")).value.lapsed
             assert {one.task for one in lapsed} == {held.task for held in victim.held}
-            losses = [{name: value for name, value in one._asdict().items() if name != "status"} for one in lapsed]
             claim = Claim(node, ids=tuple(one.task for one in lapsed), start=True)
-            exchange = Exchange(tuple(after_loss(**loss) for loss in losses), claim)
+            exchange = Exchange(tuple(loss_of(one) for one in lapsed), claim)
             claimed = (await rival.ask("exchange", exchange)).claimed
             assert len(claimed) == len(victim.held)
             before = digest_of(path)

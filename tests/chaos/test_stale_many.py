@@ -1,4 +1,4 @@
-"""A hundred thousand writes of holders that hold nothing any more, of every kind, in every situation: all are refused."""
+"""A hundred thousand writes of holders that hold nothing any more, of every kind, in every situation: all refused."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,10 +11,9 @@ import pytest
 
 from ganger.core.errors import StaleLease
 from ganger.core.graph import Edge
-from ganger.core.ids import Fence, NodeId, QueueId
+from ganger.core.ids import Fence, NodeId, QueueId, TaskId
 from ganger.core.lease import Renewal
 from ganger.core.node import Registration
-from ganger.core.outcome import after_loss
 from ganger.core.state import Verdict, move
 from ganger.core.task import NewTask
 from ganger.engine.store import (
@@ -29,7 +28,7 @@ from ganger.engine.store import (
 )
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing import FakeClock, SeededEntropy
-from tests.chaos.harness import digest, look_into, open_store
+from tests.chaos.harness import digest, look_into, loss_of, open_store
 from tests.chaos.harness_stale import Held, edits, every_write, is_stale, moves, notes, send, submissions
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
@@ -37,6 +36,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 WRITES: Final = 100_000
 LEASE: Final = 500
 LONG: Final = 1_000_000
+NOTHING: Final = Held(TaskId(0), Fence(0), QueueId(0), TaskId(0), TaskId(0))
 
 
 @dataclass
@@ -46,10 +46,9 @@ class Stage:
     path: Path
     clock: FakeClock
     store: SqliteStore
-    queue: QueueId = QueueId(0)
-    holder: NodeId = NodeId(0)
-    rival: NodeId = NodeId(0)
-    names: list[str] = field(default_factory=list)
+    queue: QueueId = field(init=False)
+    holder: NodeId = field(init=False)
+    rival: NodeId = field(init=False)
 
     async def set_up(self, renewal: str) -> Held:
         made = await self.store.configure(Configure(queue=QueueChange(name="work")))
@@ -80,9 +79,7 @@ class Stage:
     async def take_back(self) -> None:
         tended = await self.store.tend(Tend(lapse=True))
         (lapsed,) = tended.lapsed
-        loss = lapsed._asdict()
-        del loss["status"]
-        await self.store.exchange(Exchange((after_loss(**loss),)))
+        await self.store.exchange(Exchange((loss_of(lapsed),)))
 
     async def reopen(self) -> None:
         await self.store.close()
@@ -220,7 +217,7 @@ def test_the_same_writes_under_a_good_lease_are_accepted(tmp_path: Path) -> None
             return not isinstance(answer, Exception) and not is_stale(answer) and digest_of(stage.path) != before
 
     async def scenario() -> set[str]:
-        names = list(every_write(Held(*[0] * 5)))
+        names = list(every_write(NOTHING))
         return {name for place, name in enumerate(names) if not await accepted(place, name)}
 
     # A task that was claimed straight to running cannot be started; and this one is no group that could be closed.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from ganger.node.guardian.launch import Post
 from ganger.node.guardian.mark import Mark
 from ganger.node.guardian.remote import Guardian
 from ganger.node.guardian.tree import find_marked
-from ganger.node.isolation import Isolation, find_cgroups
+from ganger.node.isolation import Isolation, find_cgroups, is_populated, kill_cgroups, remove_cgroups
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.wire.specs import CommandSpec, ShellSpec, encode
@@ -88,9 +89,17 @@ def assign(
 
 
 def make_executor(
-    folder: Path, *, isolation: Isolation = Isolation.AUTO, epoch: int = 1, diary: Diary | None = None, **post: Any
+    folder: Path,
+    *,
+    isolation: Isolation = Isolation.AUTO,
+    epoch: int = 1,
+    diary: Diary | None = None,
+    beat: float = 5.0,
+    **post: Any,
 ) -> CommandExecutor:
-    guardian = Guardian(Post(folder / "run", isolation=isolation, **post), epoch, SystemEntropy(), diary or Diary())
+    telemetry = diary or Diary()
+    post_there = Post(folder / "run", isolation=isolation, **post)
+    guardian = Guardian(post_there, epoch, SystemEntropy(), telemetry, beat=beat)
     return CommandExecutor(guardian, Home({"PATH": PATH, "HOME": str(folder), "LANG": "C.UTF-8"}, folder))
 
 
@@ -139,7 +148,7 @@ async def heard(made: CommandExecutor, started: CommandRun, text: bytes, stream:
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what another process does sets no event here
             await asyncio.sleep(0.005)
 
 
@@ -174,6 +183,12 @@ def sweep(folder: Path) -> None:
             found.kill()
     with suppress(FileNotFoundError):
         kill_all(survivors(folder))
+        cgroup = (folder / "run" / "cgroup").read_text()
+        if cgroup:
+            kill_cgroups(cgroup)
+            while is_populated(cgroup):
+                time.sleep(0.001)
+            remove_cgroups(cgroup)
 
 
 def kill_all(pids: Iterable[int]) -> None:
