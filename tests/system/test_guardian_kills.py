@@ -74,6 +74,11 @@ async def kill(made: CommandExecutor, started: CommandRun) -> float:
     return time.monotonic() - began
 
 
+def family(folder: Path) -> set[int]:
+    """Everybody below the guardian, marked or not, dead or alive."""
+    return {child.pid for child in guardian_of(folder).children(recursive=True)}
+
+
 @pytest.mark.parametrize("walls", WALLS)
 @pytest.mark.parametrize("way", NASTY)
 def test_a_kill_leaves_nobody(tmp_path: Path, walls: Isolation, way: str) -> None:
@@ -81,10 +86,10 @@ def test_a_kill_leaves_nobody(tmp_path: Path, walls: Isolation, way: str) -> Non
         async with executor(tmp_path, isolation=walls) as made:
             bystander = await begin(made, assign(99, shell("setsid -f sleep 1000; echo up; sleep 1000")))
             await heard(made, bystander, b"up")
-            others = set(survivors(tmp_path))
+            others = family(tmp_path)
             await kill(made, await begin(made, assign(1, NASTY[way])))
-            assert set(survivors(tmp_path)) == others
-            await until(lambda: not zombies(guardian_of(tmp_path)))
+            assert survivors(tmp_path) == sorted(others)
+            await until(lambda: family(tmp_path) == others)
 
     asyncio.run(check())
 

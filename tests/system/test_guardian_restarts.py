@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -218,6 +219,39 @@ def test_a_killed_guardian_takes_its_commands_along_before_a_slot_is_free(tmp_pa
             assert await quick.ended() == kept
             assert (await run(made, assign(10, command("true")))).outcome == Succeed(b"0")
             assert "guardian_lost" in diary.names()
+
+    asyncio.run(check())
+
+
+def test_a_stopped_guardian_is_replaced_and_its_commands_are_ended(tmp_path: Path) -> None:
+    async def check() -> None:
+        diary = Diary()
+        async with executor(tmp_path, diary=diary, beat=0.1) as made:
+            started = await begin(made, assign(1, command("sleep", "1000")))
+            stopped = guardian_of(tmp_path)
+            stopped.suspend()
+            assert isinstance((await started.ended()).outcome, Crashed)
+            assert survivors(tmp_path) == []
+            assert "guardian_silent" in diary.names()
+            assert guardian_of(tmp_path).pid != stopped.pid
+            assert (await run(made, assign(2, command("true")))).outcome == Succeed(b"0")
+
+    asyncio.run(check())
+
+
+def test_a_node_that_was_stopped_does_not_blame_its_guardian(tmp_path: Path) -> None:
+    async def check() -> None:
+        diary = Diary()
+        async with executor(tmp_path, diary=diary, beat=0.05) as made:
+            started = await begin(made, assign(1, command("sleep", "1000")))
+            guardian = guardian_of(tmp_path).pid
+            await asyncio.sleep(0)
+            # Nothing of the loop runs meanwhile, as if the whole process were stopped.
+            subprocess.run(["sleep", "0.6"], check=True)  # noqa: ASYNC221 - that is the point
+            await asyncio.wait([asyncio.ensure_future(started.ended())], timeout=0.4)
+            assert "guardian_silent" not in diary.names()
+            assert guardian_of(tmp_path).pid == guardian
+            assert is_alive(started.pid)
 
     asyncio.run(check())
 

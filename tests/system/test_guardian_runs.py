@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ import pytest
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
 from ganger.node.executors.command import NeverRan
-from ganger.node.isolation import Isolation
+from ganger.node.isolation import Isolation, find_cgroups, is_populated, kill_cgroups
 from ganger.node.spool import SpoolKey
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec
 from tests.unit.node.guarded import (
@@ -345,12 +348,13 @@ def test_closing_ends_everything_and_the_guardian_too(tmp_path: Path) -> None:
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", 'exec "$@"', "sh"]
 
 
+@pytest.mark.parametrize("walls", WALLS)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_it_works_for_a_plain_user() -> None:
-    with tempfile.TemporaryDirectory(prefix="ganger-") as name:
+def test_it_works_for_a_plain_user(walls: Isolation) -> None:
+    with tempfile.TemporaryDirectory(prefix="ganger-") as name, delegated(walls) as enter:
         os.chown(name, 65534, 65534)
         done = subprocess.run(
-            [*NOBODY, _python_for_anybody(), "-m", "tests.system.plain_user", name],
+            [*enter, *NOBODY, _python_for_anybody(), "-m", "tests.system.plain_user", name, walls],
             env={"PATH": PATH, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             cwd=Path(__file__).parents[2],
             capture_output=True,
@@ -359,6 +363,25 @@ def test_it_works_for_a_plain_user() -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def delegated(walls: Isolation) -> Iterator[list[str]]:
+    """The words that let a command start in a cgroup which belongs to a plain user."""
+    if walls is not Isolation.CGROUP:
+        yield []
+        return
+    ours = find_cgroups(f"ganger-delegated-{os.getpid()}")
+    assert ours is not None
+    for file in ("", "/cgroup.procs", "/cgroup.subtree_control", "/cgroup.threads"):
+        os.chown(ours.path + file, 65534, 65534)
+    try:
+        yield ["sh", "-c", f'echo $$ > {ours.path}/cgroup.procs; exec "$@"', "sh"]
+    finally:
+        kill_cgroups(ours.path)
+        while is_populated(ours.path):
+            time.sleep(0.001)
+        ours.close()
 
 
 def _python_for_anybody() -> str:

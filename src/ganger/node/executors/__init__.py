@@ -1,0 +1,1 @@
+"""What executes tasks, one module for each way."""

@@ -1,0 +1,187 @@
+"""One guardian's life: lock, clear, listen, keep, and end when there is nobody to keep anything for."""
+
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final, NamedTuple, assert_never
+
+from ganger.core.clock import Clock
+from ganger.node.guardian.books import Books
+from ganger.node.guardian.floor import Floor
+from ganger.node.guardian.folder import RunFolder
+from ganger.node.guardian.journal import Journal, read_past
+from ganger.node.guardian.keep import Keep, Tell, Tools
+from ganger.node.guardian.loop import Eyes
+from ganger.node.guardian.mark import Mark
+from ganger.node.guardian.master import Door
+from ganger.node.guardian.messages import (
+    Fault,
+    Forget,
+    FromGuardian,
+    Order,
+    Shutdown,
+    Start,
+    Stop,
+    Stuck,
+    Trust,
+    Watch,
+)
+from ganger.node.guardian.recovery import clear, settle_past
+from ganger.node.guardian.spawn import Spawner
+from ganger.node.isolation import Cgroups, Isolation, become_subreaper, find_cgroups
+
+GLANCE: Final = 250
+"""While anything runs, the clocks are looked at so often (ms): a wait does not count the time the machine slept."""
+
+
+class Taken(Exception):
+    """Another guardian lives in the run folder."""
+
+
+class Charge(NamedTuple):
+    """What a guardian is told at its start: where, the most bytes of a stream, how long to stay for nobody (ms)."""
+
+    folder: RunFolder
+    cap: int
+    linger: int
+    isolation: Isolation
+
+
+def guard(charge: Charge, clock: Clock, ready: Callable[[], None]) -> None:
+    """Live one guardian's life. `ready` is called when nodes can connect."""
+    _refuse_machine()
+    lock = take_lock(charge.folder)
+    become_subreaper()
+    mark = charge.folder.read_mark()
+    past = settle_past(read_past(charge.folder.journal), clear(charge.folder, mark), charge.folder)
+    journal = Journal(charge.folder.journal)
+    journal.renew([], past.ended.values())
+    cgroups = _open_cgroups(charge, mark)
+    eyes = Eyes()
+    eyes.catch(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+    door = Door(charge.folder.listen(), eyes, cgroups is not None)
+    books = Books(journal, past)
+    tools = Tools(charge.folder.spool, charge.cap, clock, eyes, Floor(mark), Spawner(mark, cgroups), books)
+    keep = Keep(tools, past.serial, _loudly(door.tell))
+    ready()
+    Watchman(charge, clock, eyes, door, keep).serve()
+    _close(charge, journal, cgroups, keep)
+    # The node sees the connection end when there is nothing left of us but the lock, which goes with the process.
+    door.close()
+    eyes.close()
+    os.close(lock)
+
+
+def _refuse_machine() -> None:
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        raise OSError("the guardian needs Linux with /proc that lists children (CONFIG_PROC_CHILDREN)")
+
+
+def _loudly(tell: Tell) -> Tell:
+    """Trouble is told to the node if there is one, and to the log whether there is one or not."""
+
+    def tell_loudly(message: FromGuardian) -> None:
+        if isinstance(message, Stuck | Fault):
+            sys.stderr.write(f"{message}\n")
+            sys.stderr.flush()
+        tell(message)
+
+    return tell_loudly
+
+
+def take_lock(folder: RunFolder) -> int:
+    """The lock is the file's own, and falls with the process, however that ends."""
+    fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise Taken(f"another guardian keeps {folder.path}") from None
+    os.ftruncate(fd, 0)
+    os.write(fd, f"{os.getpid()}\n".encode())
+    return fd
+
+
+def _open_cgroups(charge: Charge, mark: Mark) -> Cgroups | None:
+    if charge.isolation == Isolation.MARK:
+        return None
+    cgroups = find_cgroups(f"ganger-{mark.nonce:09x}")
+    if cgroups is None and charge.isolation == Isolation.CGROUP:
+        raise OSError("no cgroup (v2) may be made here: run the node in a delegated one, or set isolation to auto")
+    with open(charge.folder.cgroup, "w", encoding="utf-8") as file:
+        file.write(cgroups.path if cgroups else "")
+    return cgroups
+
+
+def _close(charge: Charge, journal: Journal, cgroups: Cgroups | None, keep: Keep) -> None:
+    charge.folder.remove_socket()
+    if keep.is_idle:
+        os.unlink(charge.folder.journal)
+    else:
+        os.fdatasync(journal.fileno())
+    journal.close()
+    if cgroups is not None:
+        cgroups.close()
+
+
+class Watchman:
+    """The loop."""
+
+    def __init__(self, charge: Charge, clock: Clock, eyes: Eyes, door: Door, keep: Keep) -> None:
+        self._linger = charge.linger
+        self._clock = clock
+        self._eyes = eyes
+        self._door = door
+        self._keep = keep
+        self._is_closing = False
+        self._quiet_since = clock.now()
+        door.serve(self._obey, keep.listing)
+
+    def serve(self) -> None:
+        while not self._is_done():
+            signals = self._eyes.look(self._wait() / 1000)
+            if signals & {signal.SIGTERM, signal.SIGINT}:
+                self._close("the guardian was told to end")
+            self._keep.turn(signal.SIGCHLD in signals)
+            self._door.flush()
+
+    def _is_done(self) -> bool:
+        if self._is_closing:
+            return not self._keep.is_running
+        if self._door.has_master or self._keep.is_running:
+            self._quiet_since = self._clock.now()
+            return False
+        # Ends that nobody has acknowledged are safe in the journal: the next guardian tells them.
+        return self._clock.now() - self._quiet_since >= self._linger
+
+    def _wait(self) -> int:
+        longest = GLANCE if self._keep.is_running else max(self._linger, GLANCE)
+        return min(self._keep.wait(), longest)
+
+    def _close(self, text: str) -> None:
+        self._is_closing = True
+        self._keep.stop_all("shutdown", text)
+
+    def _leave(self, kill: bool) -> None:
+        self._linger = 0
+        if kill:
+            self._close("the node was closed")
+
+    def _obey(self, order: Order) -> None:
+        match order:
+            case Start():
+                self._keep.start(order)
+            case Stop():
+                self._keep.stop(order)
+            case Trust(until=until):
+                self._keep.trust(until)
+            case Watch(task=task, fence=fence):
+                self._keep.watch((task, fence))
+            case Forget(keys=keys):
+                self._keep.forget(keys)
+            case Shutdown(kill=kill):
+                self._leave(kill)
+            case _:
+                assert_never(order)

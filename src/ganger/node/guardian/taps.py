@@ -1,0 +1,167 @@
+"""From a program's pipes to the spool, byte for byte, without ever holding the program up.
+
+The files are those of the node's spool: one per task, fence and stream, made with the first byte, and `.cut` beside it
+with the number of bytes that came after the cap. What cannot be kept, because the cap is reached or the disk is full,
+is read all the same and counted: a program must not hang because nobody wants its output.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+CHUNK: Final = 1 << 18
+"""The most that is read from one pipe before others have their turn."""
+
+_LEFTOVER: Final = 1 << 22
+"""No pipe holds more than this once its writers are dead; more than this comes from a stranger, and is left."""
+
+
+class Sink:
+    """One stream's file."""
+
+    __slots__ = ("_cap", "_fd", "_path", "dropped", "length", "name")
+
+    def __init__(self, spool: str, key: tuple[int, int], name: str, cap: int) -> None:
+        self.name = name
+        self.length = 0
+        self.dropped = 0
+        self._path = f"{spool}/{key[0]}.{key[1]}.{name}"
+        self._cap = cap
+        self._fd = -1
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return self.length, self.dropped
+
+    def write(self, data: memoryview) -> None:
+        room = self._cap - self.length
+        kept = self._append(data if len(data) <= room else data[: max(0, room)])
+        if kept < len(data):
+            self._drop(len(data) - kept)
+
+    def _append(self, data: memoryview) -> int:
+        """How much of it could be kept. After the first byte that could not be, none is: a stream has no holes."""
+        kept = 0
+        try:
+            while kept < len(data):
+                kept += os.write(self._open(), data[kept:])
+        except OSError:
+            self._cap = 0
+        self.length += kept
+        return kept
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._fd = os.open(self._path, flags, 0o600)
+        return self._fd
+
+    def _drop(self, size: int) -> None:
+        first = not self.dropped
+        self.dropped += size
+        if first:
+            self._cap = 0
+            self._mark()
+
+    def _mark(self) -> None:
+        draft = f"{self._path}.cut~"
+        try:
+            with open(draft, "w", encoding="ascii") as file:
+                file.write(f"{self.dropped}\n")
+            os.rename(draft, f"{self._path}.cut")
+        except OSError:
+            # On a full disk there is no room for the mark either; the end of the attempt carries the number too.
+            return
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+        if self.dropped:
+            self._mark()
+
+
+class Tap:
+    """One pipe, and the streams that what comes out of it belongs to."""
+
+    __slots__ = ("fd", "sinks")
+
+    def __init__(self, fd: int, sinks: Sequence[Sink]) -> None:
+        self.fd = fd
+        self.sinks = sinks
+
+    def draw(self, buffer: memoryview) -> int:
+        """Take what is there, at most a buffer full. 0: the last writer is gone. -1: there is nothing now."""
+        try:
+            size = os.readv(self.fd, [buffer])
+        except BlockingIOError:
+            return -1
+        for sink in self.sinks:
+            sink.write(buffer[:size])
+        return size
+
+    def drain(self, buffer: memoryview) -> None:
+        """Take the rest, when nobody of the attempt is left to write."""
+        left = _LEFTOVER
+        while left > 0 and (size := self.draw(buffer)) > 0:
+            left -= size
+
+
+class Pipes:
+    """The output of one attempt: the taps that are open, the sinks they fill, and the ends that the program gets."""
+
+    __slots__ = ("sinks", "taps", "writers")
+
+    def __init__(self, spool: str, key: tuple[int, int], cap: int, merge: bool) -> None:
+        names = ("stdout", "mixedout") if merge else ("stdout", "stderr", "mixedout")
+        self.sinks = {name: Sink(spool, key, name, cap) for name in names}
+        self.taps: list[Tap] = []
+        self.writers: list[int] = []
+        for name in names[:-1]:
+            self._add(name)
+
+    def _add(self, name: str) -> None:
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(reader, False)
+        self.taps.append(Tap(reader, (self.sinks[name], self.sinks["mixedout"])))
+        self.writers.append(writer)
+
+    def hand_over(self) -> None:
+        """The program has its ends now, or never will: close ours."""
+        while self.writers:
+            os.close(self.writers.pop())
+
+    def close_tap(self, tap: Tap) -> None:
+        self.taps.remove(tap)
+        os.close(tap.fd)
+
+    def close(self, buffer: memoryview) -> None:
+        """Take what is left in the pipes, and end the streams."""
+        self.hand_over()
+        for tap in list(self.taps):
+            tap.drain(buffer)
+            self.close_tap(tap)
+        for sink in self.sinks.values():
+            sink.close()
+
+    def extents(self) -> dict[str, tuple[int, int]]:
+        """How far each stream reaches that has anything in it."""
+        return {name: sink.extent for name, sink in self.sinks.items() if sink.length or sink.dropped}
+
+
+def look(spool: str, key: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    """The same, of an attempt of a former guardian, by what is on the disk."""
+    found = {name: _look(f"{spool}/{key[0]}.{key[1]}.{name}") for name in ("stdout", "stderr", "mixedout")}
+    return {name: extent for name, extent in found.items() if any(extent)}
+
+
+def _look(path: str) -> tuple[int, int]:
+    try:
+        length = os.stat(path).st_size
+    except FileNotFoundError:
+        length = 0
+    try:
+        with open(f"{path}.cut", encoding="ascii") as file:
+            return length, int(file.read())
+    except (FileNotFoundError, ValueError):
+        return length, 0
