@@ -1,5 +1,7 @@
 """Nodes: one registration at a time for each name, renewed by beats, ended by leaving or by silence."""
 
+import hmac
+
 from ganger.core.clock import Moment, Wall
 from ganger.core.errors import BadInput, NodeGone, NodeNotFound, NodeTaken
 from ganger.core.event import Fact
@@ -32,7 +34,7 @@ def _register(step: Step, said: Registration) -> Node:
     here = [row for row in step.tables.nodes.values() if row.node.here and row.node.name == said.name]
     if not here:
         return _join(step, said)
-    if here[0].token != said.token:
+    if not hmac.compare_digest(here[0].token, said.token):
         raise NodeTaken(f"another node is called {said.name} and lives; use another name, or let it leave first")
     return _put(step, NodeRow(_describe(step, here[0].node.id, said, here[0].node.since), said.token, step.boot)).node
 
@@ -75,7 +77,7 @@ def _find(step: Step, change: NodeChange, operator: bool) -> NodeRow:
     row = step.tables.nodes.get(change.id)
     if row is None or not row.live(step.now, step.boot):
         raise NodeGone(f"the registration {change.id} has ended, and its leases with it; register anew", node=change.id)
-    if row.token != change.token and not operator:
+    if not operator and not hmac.compare_digest(row.token, change.token):
         raise NodeNotFound(f"the registration {change.id} belongs to another process", node=change.id)
     return row
 
