@@ -6,7 +6,7 @@ way and cut a batch of facts into events elsewhere. Everything else must be the 
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ganger.core.event import Event, Fact
@@ -35,9 +35,6 @@ class Side:
         self.tasks: list[TaskId] = []
         self.queues: list[QueueId] = []
         self.nodes: list[NodeId] = []
-
-    def task(self, ordinal: int) -> TaskId:
-        return self.tasks[ordinal]
 
     async def learn(self) -> int:
         """Give ordinals to tasks that the store made by itself; returns how many tasks there are."""
@@ -179,3 +176,12 @@ def draw_attempt(attempt: Attempt) -> tuple[Any, ...]:
 
 def draw_node(node: Node) -> tuple[Any, ...]:
     return node.name, str(node.state), node.until, node.lease, node.slots, node.queues, node.kinds, node.labels
+
+
+def differ(expected: Any, found: Any, where: str = "") -> Iterator[str]:
+    """Where two pictures differ, a line for each place."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in dict.fromkeys([*expected, *found]):
+            yield from differ(expected.get(key), found.get(key), f"{where}/{key}")
+    elif expected != found:
+        yield f"{where}: the model has {expected!r}, the store {found!r}"

@@ -102,6 +102,18 @@ class GroupsContract(StoreContract):
         assert await scene.statuses(group) == [S]
 
     @story
+    async def test_a_held_group_takes_members_and_counts_them(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        group = await scene.add(queue, kind=Kind.GROUP, open_group=True)
+        await scene.make("hold", group)
+        member = await scene.add(queue, group=group)
+        await scene.edit(group, close_group=True)
+        await scene.finish(node, "succeed", member)
+        assert await scene.statuses(group) == [Status.HELD]
+        await scene.make("kick", group)
+        assert await scene.statuses(group) == [S]
+
+    @story
     async def test_closing_an_open_group_whose_members_have_ended_ends_it(self, scene: Scene) -> None:
         queue = await scene.queue()
         group, after = await scene.submit(plain(queue, Kind.GROUP, open_group=True), plain(queue, parents=(Edge(-1),)))
@@ -164,6 +176,8 @@ class GroupsContract(StoreContract):
         after = await scene.add(queue, parents=(Edge(group),))
         with pytest.raises(CycleFound):
             await scene.add(queue, group=group, parents=(Edge(after),))
+        with pytest.raises(CycleFound):
+            await scene.submit(plain(queue, parents=(Edge(group),)), plain(queue, group=group, parents=(Edge(-1),)))
         member = await scene.add(queue, group=group)
         with pytest.raises(CycleFound):
             await scene.edit(member, link=(after, On.SUCCESS))

@@ -233,6 +233,14 @@ class MovesContract(StoreContract):
             assert [last.status] == await scene.statuses(task)
 
     @story
+    async def test_what_follows_from_a_move_is_told_behind_the_moves(self, scene: Scene) -> None:
+        queue = await scene.queue()
+        parent, child, other = await scene.submit(plain(queue), plain(queue, parents=(Edge(-1),)), plain(queue))
+        assert await scene.apply(move(parent, "cancel"), move(child, "hold"), move(other, "cancel")) == []
+        assert await scene.statuses(child) == [Status.CANCELLED]
+        assert await scene.facts(child) == [Fact.SUBMITTED, Fact.HELD, Fact.CANCELLED]
+
+    @story
     async def test_settle_and_claim_are_one_step(self, scene: Scene) -> None:
         queue, node = await scene.queue(), await scene.node()
         first, child, other = await scene.submit(

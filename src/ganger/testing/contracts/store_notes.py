@@ -7,7 +7,7 @@ from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Renewal
 from ganger.core.state import Status, Verdict, move
 from ganger.core.task import Claimed
-from ganger.engine.store import Chunk, Datum, Note, Progress
+from ganger.engine.store import Chunk, Datum, Note, Progress, Tend
 from ganger.testing.contracts.scene import MINUTE, Scene, StoreContract, append, plain, put, story, touch
 
 
@@ -159,6 +159,16 @@ class NotesContract(StoreContract):
         part = await scene.store.value(held.id, "out:stdout", start=2, most=3)
         assert (part.body, part.size, part.start, part.ended) == (b"llo", 11, 2, False)
         assert (await scene.store.look(held.id)).streams == ["stderr", "stdout"]
+
+    @story
+    async def test_a_chunk_that_is_sent_twice_is_stored_once(self, scene: Scene) -> None:
+        held = await hold(scene)
+        chunk = append(held.id, held.fence, 0, b"x" * 100)
+        assert await scene.write(chunk, chunk) == []
+        assert await scene.write(chunk) == []
+        await scene.settle("succeed", held)
+        assert (await scene.store.tend(Tend(trim_output=100))).done == 0
+        assert await read(scene, held.id, "stdout") == b"x" * 100
 
     @story
     async def test_output_in_blobs_is_read_by_their_names(self, scene: Scene) -> None:

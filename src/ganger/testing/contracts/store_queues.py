@@ -30,6 +30,17 @@ class QueuesContract(StoreContract):
         assert await scene.queue("same") != await scene.queue("same")
 
     @story
+    async def test_a_queue_is_made_only_if_it_is_absent_where_that_is_asked(self, scene: Scene) -> None:
+        first = await scene.queue("there", max_active=1)
+        change = QueueChange(name="there", policy=Policy(max_active=2), if_absent=True)
+        found = (await scene.store.configure(Configure(queue=change))).queue
+        assert found == Queue(first, "there", Policy(max_active=1))
+        made = (await scene.store.configure(Configure(queue=change._replace(name="new")))).queue
+        assert made is not None
+        assert (made.id != first, made.policy.max_active) == (True, 2)
+        assert [queue.name for queue in (await scene.store.directory()).queues] == ["there", "new"]
+
+    @story
     async def test_a_new_queue_needs_a_name(self, scene: Scene) -> None:
         with pytest.raises(BadInput):
             await scene.store.configure(Configure(queue=QueueChange()))

@@ -139,6 +139,16 @@ class ReadsContract(StoreContract):
         assert {event.at for event in whole} == {scene.clock.wall()}
 
     @story
+    async def test_the_directory_knows_the_newest_event(self, scene: Scene) -> None:
+        assert (await scene.store.directory()).last_event == 0
+        await scene.add(await scene.queue())
+        last = (await scene.store.directory()).last_event
+        assert last == (await scene.events())[-1].position
+        scene.clock.advance(1_000)
+        await scene.prune(scene.clock.wall())
+        assert ((await scene.store.directory()).last_event, await scene.store.events(last)) == (last, [])
+
+    @story
     async def test_tallies_count_every_task_of_every_fact(self, scene: Scene) -> None:
         queue, node = await scene.queue(), await scene.node()
         ids = await scene.submit(*(plain(queue) for _ in range(5)))

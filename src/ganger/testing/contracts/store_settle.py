@@ -1,11 +1,14 @@
 """What a move leaves behind: codes, results, reasons, attempts, and the task that a result becomes."""
 
+import pytest
+
+from ganger.core.errors import StaleLease
 from ganger.core.event import Fact
 from ganger.core.ids import Fence, QueueId
 from ganger.core.state import RULES, Status, Verdict, move
 from ganger.core.task import Kind
 from ganger.engine.store import Claim, Datum, Exchange, Note, Query
-from ganger.testing.contracts.scene import Scene, StoreContract, ids_of, plain, story
+from ganger.testing.contracts.scene import Scene, StoreContract, append, ids_of, plain, put, story
 
 
 class SettleContract(StoreContract):
@@ -42,6 +45,41 @@ class SettleContract(StoreContract):
         assert await scene.data(one, "result") == b"42"
         assert (await scene.store.value(two, "result")).size == 0
         assert "result" in (await scene.store.look(two)).keys
+
+    @story
+    async def test_the_last_words_of_an_attempt_are_kept_with_its_end(self, scene: Scene) -> None:
+        after, node = await scene.queue("after"), await scene.node()
+        queue = await scene.queue("before", becomes=after)
+        held = await scene.take(node, await scene.add(queue))
+        notes = (
+            append(held.id, held.fence, 0, b"bye"),
+            Note(held.id, held.fence, datum=Datum("result", blob="ab" * 32, size=9)),
+        )
+        await scene.store.exchange(Exchange((move(held.id, "succeed", held.fence),), notes=notes))
+        (new,) = await scene.claim(node, after)
+        assert await scene.data(held.id, "out:stdout") == b"bye"
+        assert (await scene.store.value(new.id, "spec")).blob == "ab" * 32
+
+    @story
+    async def test_the_last_words_of_a_stale_holder_are_not_kept(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        held = await scene.take(node, await scene.add(queue))
+        late = Fence(held.fence + 1)
+        settle = move(held.id, "succeed", late)
+        exchanged = await scene.store.exchange(Exchange((settle,), notes=(put(held.id, late, "d", b"v"),)))
+        assert exchanged.refused == [(0, Verdict.STALE)]
+        assert await scene.data(held.id, "d") is None
+
+    @story
+    async def test_a_step_that_fails_keeps_no_last_words(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        held = await scene.take(node, await scene.add(queue))
+        note = put(held.id, held.fence, "d", b"v")
+        with pytest.raises(StaleLease):
+            await scene.store.exchange(
+                Exchange((move(held.id, "succeed", Fence(9)),), all_or_nothing=True, notes=(note,))
+            )
+        assert await scene.data(held.id, "d") is None
 
     @story
     async def test_a_refused_settle_leaves_no_result(self, scene: Scene) -> None:

@@ -113,6 +113,19 @@ class SubmitContract(StoreContract):
         assert len((await scene.store.find(Query())).tasks) == 1
 
     @story
+    async def test_a_submission_sent_again_is_given_back_whatever_became_of_its_parents(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        parent = await scene.add(queue)
+        again = Submission(
+            (plain(queue, key="k", parents=(Edge(parent),), group=0, on_conflict=OnConflict.RETURN), plain(queue))
+        )
+        (child, _) = (await scene.store.submit(again)).ids
+        await scene.finish(node, "succeed", parent)
+        await scene.edit(parent, remove=True)
+        submitted = await scene.store.submit(again)
+        assert (submitted.ids[0], submitted.existing) == (child, [0])
+
+    @story
     async def test_a_key_stays_taken_when_its_task_is_final_and_is_free_when_it_is_gone(self, scene: Scene) -> None:
         queue = await scene.queue()
         task = await scene.add(queue, key="k")

@@ -26,12 +26,13 @@ class Names(NamedTuple):
 def submit(step: Step, request: Submission) -> Submitted:
     step.guard(request.under)
     names, existing = _name(step, request.tasks)
-    rows = [_bear(step, names, task, new) for task, new in names.fresh.items()]
+    links = {task: _links(step, names, task, new) for task, new in names.fresh.items()}
+    rows = [_bear(step, names, task, links[task]) for task in names.fresh]
     _count(step, rows)
     _tell(step, rows)
     for row in rows:
         _refuse_group_cycle(step, row)
-        _settle_birth(step, row)
+        _settle_birth(step, row, links[row.task.id])
     graph.follow(step)
     step.audit(request.act)
     return Submitted(names.ids, existing)
@@ -65,10 +66,16 @@ def _owner(step: Step, new: NewTask, taken: dict[str, TaskId]) -> TaskId | None:
     return owner
 
 
-def _bear(step: Step, names: Names, task: TaskId, new: NewTask) -> Row:
+def _links(step: Step, names: Names, task: TaskId, new: NewTask) -> list[Link]:
+    """The edges of a new task in the order in which it names its parents, one for each."""
     links = {link.key: link for link in (_link(step, names, task, *edge) for edge in new.parents)}
+    return list(links.values())
+
+
+def _bear(step: Step, names: Names, task: TaskId, links: list[Link]) -> Row:
+    new = names.fresh[task]
     group = _find_group(step, names, new.group) if new.group else None
-    return bear(step, task, new, group, list(links.values()))
+    return bear(step, task, new, group, links)
 
 
 def _resolve(names: Names, reference: int) -> TaskId | None:
@@ -127,7 +134,7 @@ def _refuse_group_cycle(step: Step, row: Row) -> None:
         graph.refuse_cycle(step, row.task.group, row.task.id)
 
 
-def _settle_birth(step: Step, row: Row) -> None:
-    never = next((link for link in graph.links_above(step, row.task.id) if link.decided == Decided.NEVER), None)
+def _settle_birth(step: Step, row: Row, links: list[Link]) -> None:
+    never = next((link for link in links if link.decided == Decided.NEVER), None)
     if never is not None or row.task.kind in SLOTLESS:
         graph.decide(step, row.task.id, never)
