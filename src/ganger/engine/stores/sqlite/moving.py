@@ -63,7 +63,10 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
         step.cut_facts()
         refused += _apply_span(step, moves, span, cascade)
     refill(step)
-    cascade.run()
+    if cascade.ended:
+        # What follows is told behind the moves that it follows from.
+        step.cut_facts()
+        cascade.run()
     return refused
 
 
