@@ -150,7 +150,7 @@ class Cascade:
         held = closed.held if child.any_join or closed.why is None else -1
         end = fate(join, waits, held)
         if end == Fate.LOST:
-            self._lose(child, waits, closed.why or SKIPPED)
+            self._lose(child, waits, closed.why or self._why_lost(child.id))
         elif end == Fate.READY and kind == Kind.GROUP:
             self._set_waits(child, waits)
             self._conclude(GroupRow._make(next(iter(self.step.run(Q.group_read, (child.id,))))))
@@ -160,6 +160,13 @@ class Cascade:
             # A condition that is free to be judged, or a held task: who kicks it looks at what it still waits for.
             self._set_waits(child, 0 if end == Fate.READY else waits)
             self.step.woken.add(child.queue)
+
+    def _why_lost(self, child: int) -> str:
+        """The reason in the edges that are left, when the edge that gave hope was taken away by hand."""
+        for parent, on, status, branch, reason in self.step.run(Q.edges_decided, (child,)):
+            if not holds(on, status, bool(branch)):
+                return lost_reason(on, parent, status, reason)
+        return SKIPPED
 
     def decide_again(self, child: int, gone: int, closed: Closed, free: bool) -> None:
         """A child's edges were changed by hand: `gone` open ones less. `free`: it has none at all now."""
