@@ -7,12 +7,13 @@ each; what a condition says is read when it is due. Whoever submits a wait for a
 *How a condition is found.* A new one by its position, behind the last one that was seen. One that waits for its
 parents, or that somebody holds, is remembered by its id, and looked at again whenever something has happened in the
 store; the more there are, the longer is the rest between two such looks, so that they never take more than a twentieth
-of the time. Nothing is right only because of what is remembered: after a failure all is forgotten and found anew.
+of the time. One that was edited is looked for when its queue's tally of edits has grown. Nothing is right only because
+of what is remembered: after a failure all is forgotten and found anew.
 
 *Who judges.* Anybody, several at once too: a conclusion is a move that only a blocked condition can make, so the second
 one is refused. Times and expressions are judged here. Files, ports, URLs and commands are questions about a place: they
-go to the `Prober` that was handed in, if it takes the condition's labels; without one they are left to others. A slow
-answer keeps no other condition waiting.
+go to the `Prober` that was handed in, if it takes the condition's labels; without one they are left to others. Where
+several may ask, each does, and the first yes counts. A slow answer keeps no other condition waiting.
 """
 
 import asyncio
@@ -25,7 +26,8 @@ import msgspec
 from ganger.core import expression
 from ganger.core.clock import Clock, Wall
 from ganger.core.condition import Answer, AskAgain, Choose, Elder, Fail, Ruling, Terms, free_since, rule
-from ganger.core.errors import BadInput, GangerError, NotFound, WrongStatus
+from ganger.core.errors import BadInput, NotFound, WrongStatus
+from ganger.core.event import Fact
 from ganger.core.ids import Position, QueueId, TaskId
 from ganger.core.state import Status, is_final
 from ganger.core.task import Kind, NewTask, Task
@@ -59,6 +61,7 @@ PROBES_IN_LINE: Final = 1_000
 NOT_YET: Final = 1_000
 """In milliseconds: when there is no room for a probe, or no store to take its answer, it is asked this much later."""
 
+EDIT_SLACK: Final = 60_000
 LOOK_SHARE: Final = 20
 LONGEST_REST: Final = 30_000
 
@@ -114,7 +117,10 @@ class Judge(Chore):
         self._agenda = Agenda()
         self._closed: set[TaskId] = set()
         self._seen = Position(0)
+        self._edits: dict[QueueId, int] = {}
+        self._checked = 0
         self._look_at = 0
+        self._put_off_look = False
         self._asking: dict[TaskId, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(PROBES_AT_ONCE)
 
@@ -134,10 +140,11 @@ class Judge(Chore):
         for question in asking:
             question.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
+        self._forget()
 
     async def step(self) -> Stepped:
-        """Find what is new, look again at what was not free, judge what is due. Uses: find, tasks, value, look, write,
-        exchange.
+        """Find what is new, look again at what was not free, judge what is due. Uses: find, tasks, counts, value,
+        look, exchange.
         """
         try:
             await self._find_new()
@@ -151,16 +158,18 @@ class Judge(Chore):
         return Stepped(judged, first is not None and first <= wall, self._next_at(first, wall))
 
     def _next_at(self, first: int | None, wall: int) -> int | None:
-        wait = self._look_at - self._clock.now()
-        if not self._closed or wait <= 0:
+        if not self._put_off_look:
             return first
-        return min(wall + wait, wall + wait if first is None else first)
+        look = wall + max(0, self._look_at - self._clock.now())
+        return look if first is None else min(look, first)
 
     def _forget(self) -> None:
         self._agenda.clear()
         self._closed.clear()
+        self._edits.clear()
         self._seen = Position(0)
         self._look_at = 0
+        self._put_off_look = False
 
     async def _find_new(self) -> None:
         newest = (await self._store.find(Query(newest_first=True, most=1))).tasks
@@ -177,7 +186,8 @@ class Judge(Chore):
             return
         if _is_free(task):
             self._closed.discard(task.id)
-            self._agenda.plan(task.id, task.due or 0)
+            # What was changed since it was made may say another time than it was given as its due.
+            self._agenda.plan(task.id, task.due or 0 if task.modified == task.created else 0)
         elif is_final(task.status):
             self._closed.discard(task.id)
         else:
@@ -185,8 +195,16 @@ class Judge(Chore):
 
     async def _look_again(self) -> None:
         began = self._clock.now()
-        if not self._closed or began < self._look_at:
+        self._put_off_look = began < self._look_at
+        if self._put_off_look:
             return
+        await self._look_at_closed()
+        await self._look_at_edited()
+        ended = self._clock.now()
+        self._look_at = ended + min(LOOK_SHARE * (ended - began), LONGEST_REST)
+
+    async def _look_at_closed(self) -> None:
+        """Those that waited for their parents, or were held."""
         ids = iter(sorted(self._closed))
         while page := list(islice(ids, PAGE)):
             for task, found in zip(page, await self._store.tasks(page), strict=True):
@@ -194,8 +212,19 @@ class Judge(Chore):
                     self._closed.discard(task)
                 else:
                     self._enter(found)
-        ended = self._clock.now()
-        self._look_at = ended + min(LOOK_SHARE * (ended - began), LONGEST_REST)
+
+    async def _look_at_edited(self) -> None:
+        """Those that say something else now: looked for only in queues whose tally of edits has grown."""
+        since, self._checked = min(self._checked, self._clock.wall()) - EDIT_SLACK, self._clock.wall()
+        _, tallies = await self._store.counts()
+        edits = {queue: told.get(Fact.EDITED, 0) for queue, told in tallies.items()}
+        grown = [queue for queue, count in edits.items() if self._edits.get(queue, count) != count]
+        self._edits = edits
+        for queue in grown:
+            query = Query(queue=queue, statuses=(Status.BLOCKED,), kind=Kind.CONDITION, most=PAGE)
+            async for task in self._engine.walk(query):
+                if task.modified >= since and task.id in self._agenda:
+                    self._agenda.plan(task.id, 0)
 
     async def _judge_due(self) -> int:
         due = self._agenda.take(self._clock.wall(), SLICE)
@@ -211,11 +240,15 @@ class Judge(Chore):
             return
         try:
             await self._consider(task, await self._read_spec(task.id))
-        except NotFound:
-            # It was removed while it was being judged: there is nothing left to conclude.
-            return
+        except NotFound as error:
+            # It, or what it asks about, was removed meanwhile: the next look tells which.
+            self._put_off(task.id, error)
         except BadInput as error:
             await self._follow(task.id, Fail(error.message))
+
+    def _put_off(self, task: TaskId, error: Exception) -> None:
+        self._tell.event("condition_put_off", task=task, error=repr(error))
+        self._agenda.plan(task, self._clock.wall() + NOT_YET)
 
     async def _read_spec(self, task: TaskId) -> ConditionSpec:
         part = await self._engine.read_data(task, "spec", most=LARGEST_SPEC)
@@ -305,9 +338,8 @@ class Judge(Chore):
             async with self._room:
                 ruling = await self._answer(prober, probe, terms)
             await self._follow(task, ruling)
-        except GangerError as error:
-            self._tell.event("condition_not_concluded", task=task, error=repr(error))
-            self._agenda.plan(task, self._clock.wall() + NOT_YET)
+        except Exception as error:
+            self._put_off(task, error)
         finally:
             del self._asking[task]
             self._woken.set()

@@ -41,6 +41,9 @@ FORMAT: Final = 1
 LARGEST: Final = 1 << 20
 PAGE: Final = 1_000
 BACKWARDS: Final = 60_000
+LOOK_SHARE: Final = 50
+"""Looking at all schedules takes at most such a part of the time, however often something happens."""
+
 TROUBLE: Final = 60_000
 """After so many milliseconds a schedule whose task was refused is tried again."""
 
@@ -171,8 +174,10 @@ class Scheduler(Chore):
 
     async def step(self) -> Stepped:
         """Make what is due. Uses: directory, find, value, tasks, submit, write."""
+        began = self._clock.now()
         try:
             await self._find()
+            self.quiet = max(Chore.quiet, LOOK_SHARE * (self._clock.now() - began))
             made = [await self._tick(task) for task in self._agenda.take(self._clock.wall(), PAGE)]
         except BaseException:
             self._forget()
@@ -242,8 +247,9 @@ class Scheduler(Chore):
     async def _submit(self, planned: Planned, last: Last, chosen: Sequence[int], ticks: Sequence[int]) -> Last:
         """Make these ticks, and then say so. All that are due are done with, unless the others are to follow."""
         made = (await self._engine.submit([_task(planned, tick) for tick in chosen])).ids if chosen else []
-        missed = planned.schedule.missed
-        until = chosen[-1] if missed == Missed.ALL else ticks[-1]
+        until = chosen[-1] if planned.schedule.missed == Missed.ALL else ticks[-1]
+        if planned.schedule.missed != Missed.ALL and len(ticks) > len(chosen):
+            self._tell.event("ticks_missed", schedule=planned.schedule.name, ticks=len(ticks) - len(chosen))
         return await self._keep(planned.task, Last(until, made[-1] if made else last.task))
 
     async def _keep(self, task: TaskId, last: Last) -> Last:

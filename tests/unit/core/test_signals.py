@@ -1,0 +1,20 @@
+"""Signals: what a task may raise, and what that makes of its attempt."""
+
+import pytest
+
+from ganger.core.errors import BadNumber
+from ganger.core.outcome import Fail, Killed, Release
+from ganger.core.signals import Cancel, Retry, Snooze, outcome_of
+
+
+def test_each_signal_has_its_outcome() -> None:
+    assert outcome_of(Retry()) == Fail(reason="it asked to be tried again")
+    assert outcome_of(Retry(500)) == Release(500)
+    assert outcome_of(Snooze(10)) == Release(10)
+    assert outcome_of(Cancel("no use")) == Killed("no use")
+
+
+@pytest.mark.parametrize("make", [Retry, Snooze])
+def test_a_delay_below_zero_is_refused_where_it_is_raised(make: type[Retry] | type[Snooze]) -> None:
+    with pytest.raises(BadNumber):
+        make(-1)
