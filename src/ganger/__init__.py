@@ -7,7 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ganger.assembly.client import Ganger as Ganger
     from ganger.assembly.embedded import open_engine as open_engine
+    from ganger.client.handle import Handle as Handle
+    from ganger.client.handle import TaskFailed as TaskFailed
     from ganger.core.errors import GangerError as GangerError
     from ganger.core.graph import Edge as Edge
     from ganger.core.node import Registration as Registration
@@ -21,15 +24,19 @@ if TYPE_CHECKING:
     from ganger.core.retry import Exponential as Exponential
     from ganger.core.retry import Fixed as Fixed
     from ganger.core.retry import Retry as Retry
+    from ganger.core.signals import Cancel as Cancel
+    from ganger.core.signals import Snooze as Snooze
     from ganger.core.state import Status as Status
     from ganger.core.task import NewTask as NewTask
     from ganger.engine.engine import Engine as Engine
     from ganger.engine.store import Claim as Claim
     from ganger.engine.store import Query as Query
+    from ganger.node.functions.context import current as current
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Cancel",
     "Claim",
     "Delays",
     "Edge",
@@ -37,7 +44,9 @@ __all__ = [
     "Exponential",
     "Fail",
     "Fixed",
+    "Ganger",
     "GangerError",
+    "Handle",
     "Hold",
     "NewTask",
     "Policy",
@@ -45,14 +54,18 @@ __all__ = [
     "Registration",
     "Release",
     "Retry",
+    "Snooze",
     "Status",
     "Succeed",
+    "TaskFailed",
     "__version__",
+    "current",
     "open_engine",
     "with_retry",
 ]
 
 _PLACES: Final = {
+    "Cancel": "core.signals",
     "Claim": "engine.store",
     "Delays": "core.retry",
     "Edge": "core.graph",
@@ -60,7 +73,9 @@ _PLACES: Final = {
     "Exponential": "core.retry",
     "Fail": "core.outcome",
     "Fixed": "core.retry",
+    "Ganger": "assembly.client",
     "GangerError": "core.errors",
+    "Handle": "client.handle",
     "Hold": "core.outcome",
     "NewTask": "core.task",
     "Policy": "core.queue",
@@ -68,8 +83,11 @@ _PLACES: Final = {
     "Registration": "core.node",
     "Release": "core.outcome",
     "Retry": "core.retry",
+    "Snooze": "core.signals",
     "Status": "core.state",
     "Succeed": "core.outcome",
+    "TaskFailed": "client.handle",
+    "current": "node.functions.context",
     "open_engine": "assembly.embedded",
     "with_retry": "core.queue",
 }

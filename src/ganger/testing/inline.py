@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,7 +40,7 @@ from ganger.testing.clock import FakeClock, SeededEntropy
 from ganger.wire.specs import FunctionSpec, decode
 
 R = TypeVar("R")
-_NODE = Registration("inline", "inline", kinds=(Kind.FUNCTION,))
+_NODE: Final = Registration("inline", "inline", kinds=(Kind.FUNCTION,))
 
 
 class Job(NamedTuple):

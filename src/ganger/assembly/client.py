@@ -1,0 +1,150 @@
+"""The SDK over an engine in the same process.
+
+A graph in which results go from task to task cannot be stored in one step: a spec names the tasks whose results it
+wants by their ids, and those are known only when the tasks are stored. So such a graph is stored behind a *gate*, a
+group that is still open and that every first task waits for: nothing of it can run. Then one edit, all or nothing,
+puts the ids in their places and closes the gate. A program that dies between the two leaves a graph that never begins;
+it can be seen, blocked behind its gate, and cancelled. What it can not be is half run.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from ganger.assembly.embedded import open_engine
+from ganger.assembly.location import locate
+from ganger.assembly.settings import load
+from ganger.client.app import App
+from ganger.client.bridge import ThreadBridge
+from ganger.client.calls import Call
+from ganger.client.outbox import Row, row_for
+from ganger.client.references import fill_in
+from ganger.client.transport import Draft, Piece, Reason, Transport, Why
+from ganger.core.errors import BadInput, WrongStatus
+from ganger.core.graph import Edge, Join
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.state import is_final
+from ganger.core.task import Kind, NewTask, Task
+from ganger.engine.engine import Engine
+from ganger.engine.store import Change, Edit
+from ganger.runtime.entropy import SystemEntropy
+
+BY: Final = "client"
+"""Who it was, in the audit log."""
+
+_PART: Final = 1 << 20
+_TRIES: Final = 10
+
+
+class EngineTransport:
+    """A `Transport` to an engine of the same event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def submit(self, drafts: Sequence[Draft]) -> list[TaskId]:
+        if any(draft.refers for draft in drafts):
+            return await self._submit_gated(drafts)
+        return (await self.engine.submit(await self._tasks(drafts))).ids
+
+    async def _tasks(self, drafts: Sequence[Draft]) -> list[NewTask]:
+        queues = {name: await self._queue(name) for name in {draft.queue for draft in drafts}}
+        return [draft.task._replace(queue=queues[draft.queue]) for draft in drafts]
+
+    async def _queue(self, name: str) -> QueueId:
+        return (await self.engine.queues.ensure(name, by=BY)).id
+
+    async def _submit_gated(self, drafts: Sequence[Draft]) -> list[TaskId]:
+        tasks = await self._tasks(drafts)
+        gate = NewTask(tasks[0].queue, Kind.GROUP, description="the gate of a graph", open_group=True)
+        submitted = await self.engine.submit([*(_behind(task, len(tasks) + 1) for task in tasks), gate])
+        *ids, opening = submitted.ids
+        existing = set(submitted.existing)
+        specs = {
+            ids[place]: fill_in(draft.task.spec, ids)
+            for place, draft in enumerate(drafts)
+            if draft.refers and place not in existing
+        }
+        try:
+            await self._open_gate(opening, specs)
+        except BaseException:
+            # Nothing of it has run. If the gate did open, and only the answer was lost, this changes nothing.
+            await self.engine.cancel([opening], by=BY)
+            raise
+        return ids
+
+    async def _open_gate(self, gate: TaskId, specs: Mapping[TaskId, bytes]) -> None:
+        """Those that have ended already (a parent outside failed, somebody cancelled them) are not looked for."""
+        for tries_left in reversed(range(_TRIES)):
+            found = await self.engine.tasks(list(specs))
+            alive = [task.id for task in found if task is not None and not is_final(task.status)]
+            edits = [Edit(task, change=Change(spec=specs[task])) for task in alive]
+            try:
+                return await self.engine.edit([*edits, Edit(gate, close_group=True)], by=BY)
+            except WrongStatus:
+                if not tries_left:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+    async def wait(self, ids: Sequence[TaskId], timeout: float | None) -> bool:
+        return (await self.engine.wait(ids, timeout)).done
+
+    async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
+        return await self.engine.tasks(ids)
+
+    async def read_data(self, task: TaskId, key: str, start: int) -> Piece:
+        part = await self.engine.read_data(task, key, start, _PART)
+        return Piece(part.body, part.size)
+
+    async def read_output(self, task: TaskId, stream: str, start: int) -> Piece:
+        part = await self.engine.read_output(task, stream, start, _PART)
+        return Piece(part.body, part.size)
+
+    async def cancel(self, ids: Sequence[TaskId]) -> list[TaskId]:
+        return (await self.engine.cancel(ids, by=BY)).done
+
+    async def kill(self, ids: Sequence[TaskId]) -> list[TaskId]:
+        return (await self.engine.kill(ids, by=BY)).done
+
+    async def explain(self, task: TaskId) -> Why:
+        why = await self.engine.explain(task)
+        return Why(why.status, tuple(Reason(reason.code, reason.sentence) for reason in why.reasons))
+
+
+def _behind(task: NewTask, gate: int) -> NewTask:
+    """The task, behind the gate if nothing else of the graph holds it back."""
+    inside = any(edge.parent < 0 for edge in task.parents)
+    if task.join == Join.ANY and task.parents and (not inside or any(edge.parent > 0 for edge in task.parents)):
+        raise BadInput("in a graph that hands on results, a join of any can wait for tasks of that graph alone")
+    if inside or task.kind == Kind.GROUP:
+        return task
+    return task._replace(parents=(*task.parents, Edge(-gate)))
+
+
+@asynccontextmanager
+async def open_transport(store: str | None, *, upkeep: bool = True) -> AsyncIterator[Transport]:
+    """A transport to the store of this URL."""
+    async with open_engine(store, upkeep=upkeep) as engine:
+        yield EngineTransport(engine)
+
+
+class Ganger(App):
+    """An app on the store of this URL: `sqlite:<path>`, `memory:`, or None for the one that the settings name.
+
+    The store is opened at the first use and closed by `close` or at the end of a `with` block. `upkeep`: while it is
+    open, this process also takes back lost leases and promotes what is due; any number of processes may do that.
+    """
+
+    def __init__(self, store: str | None = None, *, upkeep: bool = True) -> None:
+        super().__init__(ThreadBridge(lambda: open_transport(store, upkeep=upkeep)))
+        self.store = store
+
+    @property
+    def file(self) -> Path | None:
+        found = locate(load(Path.cwd(), store=self.store))
+        return None if found is None else found.database
+
+    def outbox_row(self, call: Call[Any]) -> Row:
+        """The row to be inserted into the application's own outbox: see `client/outbox.py`."""
+        return row_for(call, SystemEntropy())

@@ -1,0 +1,108 @@
+"""A call that has not been sent: what is to be done and how, as a value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Protocol, TypeVar, Unpack
+
+from ganger.client.handle import Handle
+from ganger.client.options import PLAIN, Options, Span, Wishes, retry_text, to_ms
+from ganger.client.references import encode
+from ganger.client.transport import Draft
+from ganger.core.errors import BadInput
+from ganger.core.graph import Edge
+from ganger.core.ids import QueueId
+from ganger.core.task import Kind, NewTask
+from ganger.wire.specs import CommandSpec, Limits, ShellSpec, Spec
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+NO_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T_co]):
+    """A task to be. `returns` is the type in which its result is wanted back."""
+
+    kind: str
+    spec: Spec
+    options: Options = PLAIN
+    returns: Any = Any
+
+    def using(self, **wishes: Unpack[Wishes]) -> "Call[T_co]":
+        """A copy with other options."""
+        return replace(self, options=replace(self.options, **wishes))
+
+
+class Sender(Protocol):
+    """Who sends calls, and answers with handles in their order."""
+
+    def send(self, calls: Sequence[Call[T]]) -> list[Handle[T]]: ...
+
+    async def asend(self, calls: Sequence[Call[T]]) -> list[Handle[T]]: ...
+
+
+def draft(call: Call[Any]) -> Draft:
+    """The call as a task by itself. The results that it asks for are waited for."""
+    encoded = encode(call.spec)
+    if any(source.number < 0 for source in encoded.sources):
+        raise BadInput("an argument is the result of a task in a graph that has not been submitted: add it to that one")
+    parents = tuple(Edge(number) for number in sorted({source.number for source in encoded.sources}))
+    return Draft(call.options.queue, new_task(call, encoded.spec)._replace(parents=parents))
+
+
+def new_task(call: Call[Any], spec: bytes) -> NewTask:
+    options = call.options
+    return NewTask(
+        QueueId(0),
+        call.kind,
+        spec,
+        priority=options.priority,
+        delay=to_ms(options.delay, "delay"),
+        key=options.key,
+        on_conflict=options.on_conflict,
+        description=options.description,
+        retry=retry_text(options.retries),
+        timeout=None if options.timeout is None else to_ms(options.timeout, "timeout"),
+        limit_key=options.limit_key,
+        requires=tuple(options.requires),
+    )
+
+
+def command(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    merge: bool = False,
+    limits: Limits = NO_LIMITS,
+    grace: Span = 5_000,
+    **wishes: Unpack[Wishes],
+) -> Call[int]:
+    """A program and its arguments, without a shell; its result is its exit code."""
+    if isinstance(argv, str) or not argv:
+        raise BadInput("a command is a list of a program and its arguments; use shell() for a line of text")
+    spec = CommandSpec(
+        argv=[str(part) for part in argv], cwd=cwd, env=dict(env or {}), stdin=stdin, merge=merge, limits=limits,
+        grace=to_ms(grace, "grace"),
+    )  # fmt: skip
+    return Call(Kind.COMMAND, spec, Options(**wishes), int)
+
+
+def shell(
+    script: str,
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    merge: bool = False,
+    limits: Limits = NO_LIMITS,
+    grace: Span = 5_000,
+    **wishes: Unpack[Wishes],
+) -> Call[int]:
+    """A bash script; its result is its exit code."""
+    spec = ShellSpec(
+        script=script, cwd=cwd, env=dict(env or {}), stdin=stdin, merge=merge, limits=limits,
+        grace=to_ms(grace, "grace"),
+    )  # fmt: skip
+    return Call(Kind.SHELL, spec, Options(**wishes), int)

@@ -1,0 +1,200 @@
+"""A task that was submitted, in the hands of whoever wants to know what becomes of it."""
+
+from collections.abc import Generator
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from ganger.client.bridge import Bridge
+from ganger.client.references import Referable
+from ganger.client.transport import Transport, Why
+from ganger.core.errors import BadInput, TaskNotFound
+from ganger.core.ids import TaskId
+from ganger.core.state import Status, status_of
+from ganger.core.task import Task
+
+T = TypeVar("T")
+_STREAMS: Final = ("stdout", "stderr", "log")
+_MIXED: Final = "mixedout"
+
+
+class TaskFailed(Exception):
+    """The task ended otherwise than by success. `reason` is what it left: the traceback of a function, as text."""
+
+    def __init__(self, task: TaskId, status: int, reason: str | None) -> None:
+        super().__init__(task, status, reason)
+        self.task = task
+        self.code = status
+        self.reason = reason
+
+    @property
+    def status(self) -> Status | None:
+        """How it ended; None for a code that a stranger set."""
+        return status_of(self.code)
+
+    def __str__(self) -> str:
+        status = self.status
+        word = "has an unknown status" if status is None else f"ended {status.name.lower()}"
+        return f"task {self.task} {word}" + (f":\n{self.reason}" if self.reason else "")
+
+
+class AsyncHandle(Referable, Generic[T]):
+    """A submitted task, for async code. `await handle` is its result. As an argument of a call it is its result too."""
+
+    def __init__(self, bridge: Bridge, task: TaskId, returns: Any = Any) -> None:
+        self._bridge = bridge
+        self._returns = returns
+        self.id = task
+
+    def __repr__(self) -> str:
+        return f"<task {self.id}>"
+
+    @property
+    def number(self) -> int:
+        return self.id
+
+    @property
+    def blocking(self) -> "Handle[T]":
+        """The same task, for code that blocks."""
+        return Handle(self._bridge, self.id, self._returns)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self.result().__await__()
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended: True; or until the time (seconds) is up: False."""
+        return await self._bridge.arun(lambda transport: transport.wait([self.id], timeout))
+
+    async def result(self, timeout: float | None = None) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound."""
+        body = await self._bridge.arun(lambda transport: _read_result(transport, self.id, timeout))
+        return _convert(body, self._returns)  # type: ignore[no-any-return]
+
+    async def task(self) -> Task:
+        """All that is known of it, or TaskNotFound."""
+        return await self._bridge.arun(lambda transport: _look(transport, self.id))
+
+    async def status(self) -> Status | None:
+        """Where it is in its life; None for a code that a stranger set."""
+        return status_of((await self.task()).status)
+
+    async def logs(self, stream: str | None = None) -> str:
+        """What it has printed so far: one stream, or all there is."""
+        return await self._bridge.arun(lambda transport: _read_logs(transport, self.id, stream))
+
+    async def cancel(self) -> bool:
+        """End it if it waits. False: it runs, or has ended."""
+        return bool(await self._bridge.arun(lambda transport: transport.cancel([self.id])))
+
+    async def kill(self) -> bool:
+        """End it, running or not. False: it had ended."""
+        return bool(await self._bridge.arun(lambda transport: transport.kill([self.id])))
+
+    async def why(self) -> Why:
+        """Why it is where it is."""
+        return await self._bridge.arun(lambda transport: transport.explain(self.id))
+
+
+class Handle(Referable, Generic[T]):
+    """A submitted task. Each of its methods blocks; `await handle.aio` and its like are for async code.
+
+    It can not be awaited itself, so that those who want no answer may drop it.
+    """
+
+    def __init__(self, bridge: Bridge, task: TaskId, returns: Any = Any) -> None:
+        self._bridge = bridge
+        self._returns = returns
+        self.id = task
+
+    def __repr__(self) -> str:
+        return f"<task {self.id}>"
+
+    @property
+    def number(self) -> int:
+        return self.id
+
+    @property
+    def aio(self) -> AsyncHandle[T]:
+        """The same task, for async code."""
+        return AsyncHandle(self._bridge, self.id, self._returns)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended: True; or until the time (seconds) is up: False."""
+        return self._bridge.run(lambda transport: transport.wait([self.id], timeout))
+
+    def result(self, timeout: float | None = None) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound."""
+        body = self._bridge.run(lambda transport: _read_result(transport, self.id, timeout))
+        return _convert(body, self._returns)  # type: ignore[no-any-return]
+
+    def task(self) -> Task:
+        """All that is known of it, or TaskNotFound."""
+        return self._bridge.run(lambda transport: _look(transport, self.id))
+
+    @property
+    def status(self) -> Status | None:
+        """Where it is in its life; None for a code that a stranger set."""
+        return status_of(self.task().status)
+
+    def logs(self, stream: str | None = None) -> str:
+        """What it has printed so far: one stream, or all there is."""
+        return self._bridge.run(lambda transport: _read_logs(transport, self.id, stream))
+
+    def cancel(self) -> bool:
+        """End it if it waits. False: it runs, or has ended."""
+        return bool(self._bridge.run(lambda transport: transport.cancel([self.id])))
+
+    def kill(self) -> bool:
+        """End it, running or not. False: it had ended."""
+        return bool(self._bridge.run(lambda transport: transport.kill([self.id])))
+
+    def why(self) -> Why:
+        """Why it is where it is."""
+        return self._bridge.run(lambda transport: transport.explain(self.id))
+
+
+async def _look(transport: Transport, task: TaskId) -> Task:
+    found = (await transport.tasks([task]))[0]
+    if found is None:
+        raise TaskNotFound(f"there is no task {task} (any more)", task=task)
+    return found
+
+
+async def _read_result(transport: Transport, task: TaskId, timeout: float | None) -> bytes:
+    if not await transport.wait([task], timeout):
+        raise TimeoutError(f"task {task} has not ended within {timeout} s")
+    found = await _look(transport, task)
+    if found.status != Status.SUCCEEDED:
+        raise TaskFailed(task, found.status, found.reason)
+    body = bytearray()
+    while (piece := await transport.read_data(task, "result", len(body))).body:
+        body += piece.body
+    return bytes(body)
+
+
+async def _read_logs(transport: Transport, task: TaskId, stream: str | None) -> str:
+    if stream is not None:
+        return await _read_stream(transport, task, stream)
+    if mixed := await _read_stream(transport, task, _MIXED):
+        return mixed
+    return "".join([await _read_stream(transport, task, one) for one in _STREAMS])
+
+
+async def _read_stream(transport: Transport, task: TaskId, stream: str) -> str:
+    body = bytearray()
+    while (piece := await transport.read_output(task, stream, len(body))).body:
+        body += piece.body
+    return body.decode("utf-8", "backslashreplace")
+
+
+def _convert(body: bytes, returns: Any) -> Any:
+    """The result from JSON, in the type that the function says it returns if that is one that can be made."""
+    try:
+        value = msgspec.json.decode(body) if body else None
+    except msgspec.DecodeError as error:
+        raise BadInput(f"the result is not JSON: {error}") from None
+    try:
+        return msgspec.convert(value, returns)
+    except (TypeError, msgspec.ValidationError):
+        # A type that nobody can build from JSON, or an annotation that the function does not keep.
+        return value
