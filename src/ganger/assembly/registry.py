@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
+from ganger.assembly.location import locate
 from ganger.assembly.settings import Settings
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
@@ -31,27 +31,16 @@ async def open_parts(
     settings: Settings, clock: Clock, entropy: Entropy, rank: Rank = Rank.CLIENT
 ) -> AsyncIterator[Parts]:
     """The store and the blobs that the settings name, closed at the end."""
-    scheme, _, rest = settings.store.partition(":")
+    scheme = settings.store.partition(":")[0]
+    found = locate(settings)
     async with AsyncExitStack() as stack:
         match scheme:
             case "memory":
                 yield Parts(MemoryStore(clock, entropy), MemoryBlobs(clock), clock, entropy)
-            case "sqlite":
-                path = _path(rest)
-                store = await SqliteStore.open(path, clock, entropy, rank=rank)
+            case "sqlite" if found is not None:
+                store = await SqliteStore.open(found.database, clock, entropy, rank=rank)
                 stack.push_async_callback(store.close)
-                blobs = await FileBlobs.open(_blobs_folder(settings, path), clock, entropy)
+                blobs = await FileBlobs.open(found.blobs, clock, entropy)
                 yield Parts(store, blobs, clock, entropy)
             case _:
                 raise BadInput(f"no store is called {scheme!r}; use sqlite:<path> or memory:", store=settings.store)
-
-
-def _path(rest: str) -> Path:
-    """Both `sqlite:name.db` and `sqlite:///absolute/name.db` are understood."""
-    if not rest.removeprefix("//"):
-        raise BadInput("the store's URL has no path; write sqlite:ganger.db or sqlite:///path/to/ganger.db")
-    return Path(rest.removeprefix("//"))
-
-
-def _blobs_folder(settings: Settings, path: Path) -> Path:
-    return Path(settings.blobs) if settings.blobs else path.with_name(path.name + "-blobs")

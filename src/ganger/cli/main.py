@@ -1,29 +1,70 @@
 """The command `ganger`."""
 
 import sys
-from importlib.metadata import version
+from typing import Final
 
 import click
 
-from ganger.cli.audit import audit
-from ganger.core.errors import GangerError
+from ganger import __version__
+from ganger.cli.loading import Commands
+from ganger.core.errors import BadInput, Conflict, Damage, GangerError, NotFound, StoreError
+
+_PLACES: Final = {
+    "audit": "audit:audit",
+    "backup": "backup:backup",
+    "cancel": "cancel:cancel",
+    "doctor": "doctor:doctor",
+    "events": "events:events",
+    "export": "export:export",
+    "graph": "graph:graph",
+    "hold": "hold:hold",
+    "import": "importing:import_tasks",
+    "kick": "kick:kick",
+    "kill": "kill:kill",
+    "logs": "logs:logs",
+    "ls": "ls:ls",
+    "nodes": "nodes:nodes",
+    "queue": "queue:queue",
+    "restore": "restore:restore",
+    "retry": "retry:retry",
+    "rm": "rm:rm",
+    "show": "show:show",
+    "stats": "stats:stats",
+    "submit": "submit:submit",
+    "wait": "wait:wait",
+    "why": "why:why",
+}
+"""The module and the command in it, by name."""
+
+_EXITS: Final[tuple[tuple[type[GangerError], int], ...]] = (
+    (BadInput, 2),
+    (NotFound, 3),
+    (Conflict, 4),
+    (StoreError, 5),
+    (Damage, 6),
+)
+_INTERRUPTED: Final = 130
 
 
 class Door(click.Group):
-    """Tells an error of ours as one line on standard error, with its code, and exits with 1."""
+    """Tells an error of ours as one line on standard error, with its code, and exits with the number of its branch."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except GangerError as error:
             click.echo(f"ganger: {error.message} [{error.code}]", err=True)
-            sys.exit(1)
+            sys.exit(choose_exit(error))
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
 
 
-@click.group(cls=Door)
-@click.version_option(version("ganger"), prog_name="ganger")
+def choose_exit(error: GangerError) -> int:
+    """2 the request is wrong, 3 not found, 4 not as things stand, 5 the store cannot serve, 6 damage, else 1."""
+    return next((code for kind, code in _EXITS if isinstance(error, kind)), 1)
+
+
+@click.group(cls=Door, commands=Commands(_PLACES))
+@click.version_option(__version__, prog_name="ganger")
 def main() -> None:
     """Ganger gives every piece of work to a worker, watches it, and never loses it."""
-
-
-main.add_command(audit)

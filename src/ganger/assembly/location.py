@@ -1,0 +1,31 @@
+"""Where the files of a store lie, from its settings, without opening any of them."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ganger.assembly.settings import Settings
+from ganger.core.errors import BadInput
+
+
+class Location(NamedTuple):
+    """The database file, and the folder of large data."""
+
+    database: Path
+    blobs: Path
+
+
+def locate(settings: Settings) -> Location | None:
+    """The files of the store; None for a store that has none. BadInput for a URL without a path."""
+    scheme, _, rest = settings.store.partition(":")
+    if scheme != "sqlite":
+        return None
+    database = _path(rest)
+    blobs = Path(settings.blobs) if settings.blobs else database.with_name(database.name + "-blobs")
+    return Location(database, blobs)
+
+
+def _path(rest: str) -> Path:
+    """Both `sqlite:name.db` and `sqlite:///absolute/name.db` are understood."""
+    if not rest.removeprefix("//"):
+        raise BadInput("the store's URL has no path; write sqlite:ganger.db or sqlite:///path/to/ganger.db")
+    return Path(rest.removeprefix("//"))

@@ -1,0 +1,108 @@
+"""`ganger ls`: which tasks there are."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.printing import print_json, print_table, tell
+from ganger.cli.words import STATUS_WORDS, list_statuses, read_id, say_length, say_status
+
+if TYPE_CHECKING:
+    from ganger.cli.views import Names
+    from ganger.core.task import Task
+    from ganger.engine.engine import Engine
+    from ganger.engine.store import Page, Query
+
+_LONGEST_QUEUE = 16
+
+
+@click.command()
+@take_store
+@take_json
+@click.option("--queue", help="Only of this queue (a name, or id:3).")
+@click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(STATUS_WORDS), metavar="WORD",
+    help="Only with this status, as `show` says it, or open or ended; may be given several times.",
+)  # fmt: skip
+@click.option("--kind", help="Only of this kind: command, shell, function, ...")
+@click.option("--group", type=read_id, metavar="ID", help="Only members of this group.")
+@click.option("--parent", type=read_id, metavar="ID", help="Only children of this task.")
+@click.option("--key", help="Only the task with this key.")
+@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option("--oldest-first", is_flag=True, help="Begin with the oldest (default: the newest).")
+@click.option("--from", "after", type=click.IntRange(0), help="Go on where the page before ended.")
+def ls(store: str | None, as_json: bool, **given: Any) -> None:
+    """List tasks, the newest first."""
+    page, names = run_engine(store, lambda engine: _find(engine, given))
+    if as_json:
+        _print_lines(page, names)
+    else:
+        _print_table(page, names)
+    if page.next is not None:
+        tell(f"there may be more: --from {page.next}")
+
+
+async def _find(engine: "Engine", given: dict[str, Any]) -> "tuple[Page, Names]":
+    """One page. A bounded look may find nothing yet: then it goes on, so that what is printed is a page."""
+    from ganger.cli.views import name_queues
+
+    query = await _query(engine, given)
+    page = await engine.find(query)
+    tasks = page.tasks
+    while page.next is not None and len(tasks) < query.most:
+        page = await engine.find(query._replace(after=page.next, most=query.most - len(tasks)))
+        tasks = [*tasks, *page.tasks]
+    return page._replace(tasks=tasks), await name_queues(engine)
+
+
+async def _query(engine: "Engine", given: dict[str, Any]) -> "Query":
+    from ganger.cli.views import choose_queue
+    from ganger.engine.store import Query
+
+    queue = None if given["queue"] is None else (await choose_queue(engine, given["queue"])).id
+    return Query(
+        queue, await _codes(engine, given["statuses"]), given["kind"], given["group"], None, given["key"], None,
+        given["parent"], given["after"], not given["oldest_first"], given["most"],
+    )  # fmt: skip
+
+
+async def _codes(engine: "Engine", words: tuple[str, ...]) -> tuple[int, ...] | None:
+    """The codes that are asked for; a failure may have any code above 2, so those that occur are looked up."""
+    from ganger.core.state import Status
+
+    chosen = set(map(int, list_statuses(words)))
+    if Status.FAILED in chosen:
+        counts, _ = await engine.counts()
+        chosen |= {code for count in counts for code in count.by_status if code > Status.FAILED}
+    return tuple(sorted(chosen)) if words else None
+
+
+def _print_lines(page: "Page", names: "Names") -> None:
+    from ganger.cli.views import view_task
+
+    for task in page.tasks:
+        print_json(view_task(task, names))
+
+
+def _print_table(page: "Page", names: "Names") -> None:
+    from ganger.runtime.clock import SystemClock
+
+    if not page.tasks:
+        tell("no tasks")
+        return
+    now = SystemClock().wall()
+    print_table(("ID", "STATUS", "QUEUE", "AGE", "TASK"), [_row(task, names, now) for task in page.tasks])
+
+
+def _row(task: "Task", names: "Names", now: int) -> tuple[str, ...]:
+    from ganger.cli.printing import cut
+
+    queue = cut(names.get(task.queue, str(task.queue)), _LONGEST_QUEUE)
+    return str(task.id), _status(task), queue, say_length(now - task.created), task.description or f"({task.kind})"
+
+
+def _status(task: "Task") -> str:
+    if task.status == 0 and task.percent is not None:
+        return f"running {task.percent:.0f}%"
+    return say_status(task.status)

@@ -1,0 +1,65 @@
+"""How a command gets at the engine: where the store is, whether it must be there, and who acts."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ganger.assembly.location import Location
+    from ganger.engine.engine import Engine
+
+T = TypeVar("T")
+
+take_store = click.option(
+    "--store", metavar="URL", help="Where the tasks are (default: GANGER_STORE, ganger.toml, sqlite:ganger.db)."
+)
+take_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
+
+
+def run_engine(store: str | None, body: "Callable[[Engine], Awaitable[T]]", *, makes: bool = False) -> T:
+    """Run the body over the engine. Without `makes` a store that is not there is an error, and no file is made."""
+    import asyncio
+
+    if not makes:
+        find_store(store)
+    return asyncio.run(_run(store, body))
+
+
+async def _run(store: str | None, body: "Callable[[Engine], Awaitable[T]]") -> T:
+    from ganger.assembly.embedded import open_engine
+
+    async with open_engine(store, upkeep=False) as engine:
+        return await body(engine)
+
+
+def find_store(store: str | None) -> "Location | None":
+    """The files of the store that the settings name; NotFound if they name one that is not there."""
+    from ganger.core.errors import NotFound
+
+    found = locate_store(store)
+    if found is not None and not found.database.exists():
+        advice = "name another with --store, or submit a task to make it"
+        raise NotFound(f"there is no store at {found.database.absolute()}: {advice}", path=str(found.database))
+    return found
+
+
+def locate_store(store: str | None) -> "Location | None":
+    """The files of the store that the settings name, there or not; None for one that has none."""
+    from pathlib import Path
+
+    from ganger.assembly.location import locate
+    from ganger.assembly.settings import load
+
+    return locate(load(Path.cwd(), store=store))
+
+
+def name_operator() -> str:
+    """Who acts, for the audit log: the user that runs the command."""
+    import os
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"

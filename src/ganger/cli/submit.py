@@ -1,0 +1,87 @@
+"""`ganger submit`: a command or a script becomes a task."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.printing import print_json, tell
+from ganger.cli.words import read_duration, read_pair
+
+if TYPE_CHECKING:
+    from ganger.core.task import NewTask
+    from ganger.engine.engine import Engine
+    from ganger.engine.store import Submitted
+
+_SHOWN = 200
+"""So much of a command describes it in lists."""
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@take_store
+@take_json
+@click.option(
+    "--queue",
+    default="default",
+    metavar="QUEUE",
+    show_default=True,
+    help="The queue; `default` is made when it is missing.",
+)
+@click.option("--shell", "script", metavar="SCRIPT", help="A bash script in place of a command.")
+@click.option(
+    "--priority", type=click.IntRange(0, 4294967295), default=1024, metavar="N", help="Smaller is sooner (1024)."
+)
+@click.option(
+    "--delay", type=read_duration, metavar="DURATION", default="0", help="Not before so long from now: 90s, 5m, 2h."
+)
+@click.option("--key", help="A name that only one task may have; refused if another has it.")
+@click.option("--once", is_flag=True, help="With --key: if a task has the key, print its id instead.")
+@click.option(
+    "--after", "parents", multiple=True, metavar="ID[:ON]", help="Wait for a task; ON is success, finished or failed."
+)
+@click.option("--description", help="What people see in lists (default: the command).")
+@click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long.")
+@click.option("--retries", type=click.IntRange(0), metavar="N", help="Try so many times again after a failure.")
+@click.option("--cwd", type=click.Path(), help="The folder it runs in (default: this one).")
+@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment.")
+@click.option("--label", "labels", multiple=True, help="Only on nodes with this label.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def submit(store: str | None, as_json: bool, **given: Any) -> None:
+    """Store a task: ganger submit [options] -- COMMAND ARGUMENTS. Prints its id."""
+    if bool(given["command"]) == (given["script"] is not None):
+        raise click.UsageError("give either a command after -- or a script with --shell")
+    if given["once"] and given["key"] is None:
+        raise click.UsageError("--once needs a --key")
+    made = run_engine(store, lambda engine: _submit(engine, given), makes=True)
+    if made.existing:
+        tell(f"ganger: a task has the key {given['key']!r} already; nothing was added")
+    if as_json:
+        print_json({"id": made.ids[0], "existed": bool(made.existing)})
+    else:
+        click.echo(made.ids[0])
+
+
+async def _submit(engine: "Engine", given: dict[str, Any]) -> "Submitted":
+    from ganger.cli.tasks import find_queue
+
+    queue = await find_queue(engine, given["queue"])
+    return await engine.submit([_make(given, int(queue.id))])
+
+
+def _make(given: dict[str, Any], queue: int) -> "NewTask":
+    import shlex
+    from pathlib import Path
+
+    from ganger.cli.tasks import Wish, make_task
+
+    words = {name: given[name] for name in ("priority", "delay", "key", "once", "timeout", "retries") if given[name]}
+    words |= {"priority": given["priority"], "env": dict(given["env"]), "after": list(given["parents"])}
+    wish = Wish(
+        **words,
+        command=list(given["command"]),
+        shell=given["script"],
+        cwd=str(Path(given["cwd"] or ".").absolute()),
+        requires=list(given["labels"]),
+        description=given["description"] or (given["script"] or shlex.join(given["command"]))[:_SHOWN],
+    )
+    return make_task(wish, queue, {})

@@ -1,0 +1,108 @@
+"""From what a person wrote, in options or in a file, to a task of the engine."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ganger.cli.opening import name_operator
+from ganger.core.errors import BadInput, QueueNotFound, UnknownParent
+from ganger.core.graph import Edge, On
+from ganger.core.ids import QueueId
+from ganger.core.queue import Queue
+from ganger.core.retry import Retry, to_text
+from ganger.core.task import DEFAULT_PRIORITY, Kind, NewTask, OnConflict
+from ganger.engine.engine import Engine
+from ganger.wire.specs import CommandSpec, ConditionSpec, FunctionSpec, ShellSpec, encode
+
+DEFAULT_QUEUE: Final = "default"
+
+
+class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A task as people write it. Times are milliseconds; `retries` is how often it is tried again after a failure.
+
+    `after` names parents, each with `:finished` or `:failed` behind it if it need not succeed. A wish without a
+    command, script, function or condition is a point where others meet.
+    """
+
+    command: list[str] = []
+    shell: str | None = None
+    function: FunctionSpec | None = None
+    condition: ConditionSpec | None = None
+    queue: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    delay: int = 0
+    key: str | None = None
+    once: bool = False
+    after: list[str] = []
+    join: str = "all"
+    description: str | None = None
+    timeout: int | None = None
+    retries: int | None = None
+    cwd: str | None = None
+    env: dict[str, str] = {}
+    stdin: str | None = None
+    requires: list[str] = []
+
+
+async def find_queue(engine: Engine, name: str) -> Queue:
+    """The queue of this name; the default one is made if it is missing, any other is refused with what to do."""
+    from ganger.cli.views import choose_queue
+
+    if name == DEFAULT_QUEUE:
+        return await engine.queues.ensure(name, by=name_operator())
+    try:
+        return await choose_queue(engine, name)
+    except QueueNotFound as error:
+        advice = f"make it with `ganger queue create {name}`"
+        raise QueueNotFound(f"no queue is called {name!r}: {advice}", **error.fields) from None
+
+
+def make_task(wish: Wish, queue: int, places: Mapping[str, int], group: int = 0) -> NewTask:
+    """The task that is wished for. `places` are the names that `after` may use, with what stands for each."""
+    kind, spec = _spec(wish)
+    return NewTask(
+        QueueId(queue), kind, spec, wish.priority, wish.delay,
+        parents=tuple(_edge(text, places) for text in wish.after),
+        join=wish.join,
+        group=group,
+        key=wish.key,
+        on_conflict=OnConflict.RETURN if wish.once else OnConflict.REFUSE,
+        description=wish.description,
+        retry=None if wish.retries is None else to_text(Retry(wish.retries + 1)),
+        timeout=wish.timeout,
+        requires=tuple(wish.requires),
+    )  # fmt: skip
+
+
+def _spec(wish: Wish) -> tuple[str, bytes]:
+    try:
+        return _encode(wish)
+    except UnicodeEncodeError as error:
+        raise BadInput(f"a task is kept as UTF-8, and this is none: {error.object!r:.80}") from None
+
+
+def _encode(wish: Wish) -> tuple[str, bytes]:
+    kinds = [bool(wish.command), wish.shell is not None, wish.function is not None, wish.condition is not None]
+    if sum(kinds) > 1:
+        raise BadInput("a task is one of command, shell, function and condition, not several")
+    around: dict[str, Any] = {"cwd": wish.cwd, "env": wish.env, "stdin": wish.stdin}
+    if wish.command:
+        return Kind.COMMAND, encode(CommandSpec(argv=wish.command, **around))
+    if wish.shell is not None:
+        return Kind.SHELL, encode(ShellSpec(script=wish.shell, **around))
+    if wish.function is not None:
+        return Kind.FUNCTION, encode(wish.function)
+    return (Kind.CONDITION, encode(wish.condition)) if wish.condition is not None else (Kind.GROUP, b"")
+
+
+def _edge(text: str, places: Mapping[str, int]) -> Edge:
+    name, _, on = text.rpartition(":")
+    if not name or on not in set(On):
+        name, on = text, On.SUCCESS.value
+    if name in places:
+        return Edge(places[name], on)
+    if not (name.isascii() and name.isdecimal()):
+        known = f"; known are {', '.join(list(places)[:20])}" if places else ", and no id of a task"
+        raise UnknownParent(f"{name!r} is not a task to wait for{known}", parent=name)
+    return Edge(int(name), on)

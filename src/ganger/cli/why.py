@@ -1,0 +1,41 @@
+"""`ganger why`: what keeps a task from running."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.printing import clean, print_json
+from ganger.cli.words import read_id, say_time
+
+if TYPE_CHECKING:
+    from ganger.core.ids import TaskId
+    from ganger.engine.obstacles import Reason
+
+_EARLIEST = 10**12
+"""A number above this is a time in these sentences: nothing else that they tell is so large."""
+
+
+@click.command()
+@take_store
+@take_json
+@click.argument("task", type=read_id, metavar="ID")
+def why(store: str | None, as_json: bool, task: "TaskId") -> None:
+    """Say why a task does not run. All that keeps it from it is told; or where it runs, or how it ended."""
+    answer = run_engine(store, lambda engine: engine.explain(task))
+    if as_json:
+        reasons = [reason._asdict() for reason in answer.reasons]
+        print_json({"id": task, "status": answer.status, "reasons": reasons})
+        return
+    click.echo(f"task {task} is {answer.status}")
+    for reason in answer.reasons:
+        click.echo(f"  {clean(_sentence(reason))} [{reason.code}]")
+
+
+def _sentence(reason: "Reason") -> str:
+    """The sentence, with times as people read them in place of numbers."""
+    sentence = reason.sentence
+    for field in reason.fields.values():
+        if isinstance(field, int) and field > _EARLIEST:
+            sentence = sentence.replace(str(field), say_time(field))
+    return sentence

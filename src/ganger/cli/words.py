@@ -1,0 +1,89 @@
+"""How values are read from the command line and told to people: durations, times, statuses, ids."""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+import click
+
+from ganger.core.ids import TaskId
+from ganger.core.state import Status, status_of
+
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LENGTH: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
+_SHOWN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+_LONGEST_NUMBER: Final = 15
+_FOREVER_MS: Final = 1 << 53
+_GROUPS: Final = {
+    "open": frozenset({Status.DELAYED, Status.HELD, Status.BLOCKED, Status.QUEUED, Status.CLAIMED, Status.RUNNING}),
+    "ended": frozenset({Status.ORPHANED, Status.CANCELLED, Status.TERMINATED, Status.SUCCEEDED, Status.FAILED}),
+}
+
+
+def read_duration(text: str) -> int:
+    """A length of time as milliseconds: 90 (seconds), 250ms, 1.5h, 2d."""
+    match = _LENGTH.fullmatch(text)
+    if match is None or len(match[1]) > _LONGEST_NUMBER:
+        raise click.BadParameter(f"{text!r} is not a duration; write 90s, 5m, 1.5h, 2d or 250ms")
+    return round(float(match[1]) * _UNITS[match[2] or "s"])
+
+
+def read_id(text: str) -> TaskId:
+    """The id of a task: a positive number, as `ganger submit` prints it."""
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) < 1 << 63:
+        raise click.BadParameter(f"{text!r} is not the id of a task; ids are numbers such as 22")
+    return TaskId(int(text))
+
+
+def read_pair(text: str) -> tuple[str, str]:
+    """A name and a value: NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+STATUS_WORDS: Final = (*(status.name.lower() for status in Status), *_GROUPS)
+
+
+def list_statuses(words: tuple[str, ...]) -> frozenset[Status]:
+    """The statuses that the words mean: each its own, `open` and `ended` several."""
+    return frozenset[Status]().union(*(_GROUPS.get(word) or {Status[word.upper()]} for word in words))
+
+
+def say_status(code: int) -> str:
+    """The word for a status; a failure with a code of its own shows it."""
+    status = status_of(code)
+    if status is None:
+        return f"unknown({code})"
+    return status.name.lower() if code == status else f"{status.name.lower()}({code})"
+
+
+def say_length(milliseconds: int) -> str:
+    """A length of time in two characters or a few more: 850ms, 42s, 3m, 5h, 12d."""
+    if milliseconds < 1_000:
+        return f"{max(0, milliseconds)}ms"
+    unit, size = next((unit, size) for unit, size in _SHOWN if milliseconds >= size)
+    return f"{milliseconds // size}{unit}"
+
+
+def say_time(wall: int | None) -> str:
+    """A wall time as people here read it; empty for none."""
+    if wall is None:
+        return ""
+    if wall >= _FOREVER_MS:
+        return "never"
+    return datetime.fromtimestamp(wall / 1000, UTC).astimezone().isoformat(" ", "milliseconds")
+
+
+def say_second(wall: int) -> str:
+    """A wall time to the second, where there is little room."""
+    return say_time(wall)[: len("2026-01-01 00:00:00")]
+
+
+def say_bytes(size: int) -> str:
+    """A size with a unit: 812 B, 3.4 MB."""
+    number, units = float(size), ["B", "kB", "MB", "GB", "TB"]
+    while number >= 1000 and len(units) > 1:
+        number, units = number / 1000, units[1:]
+    return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.1f} {units[0]}"

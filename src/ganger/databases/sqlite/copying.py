@@ -1,0 +1,92 @@
+"""A copy of a database that others use meanwhile.
+
+What can go wrong, and why this is right: the copy is made on a connection that only reads, inside one read transaction,
+so it is the state after one commit, whole, and nobody waits for it (the owner's log grows until it ends). It is made
+beside its place under another name, read back by `integrity_check`, synced, and only then given its name; a name that
+is taken is refused. So whatever bears the name is a copy that was found sound.
+"""
+
+import errno
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ganger.core.errors import Conflict, StoreBroken
+from ganger.databases.sqlite.errors import translate
+from ganger.databases.sqlite.file import open_reader, shut
+from ganger.databases.sqlite.place import Place
+from ganger.runtime.disk import opened, sync_folder, translated
+
+_PAGES: Final = 4_096
+_DRAFT: Final = "-draft"
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+def copy_database(source: Path, target: Path) -> int:
+    """Copy the database to a path where nothing is; how many bytes it has. It is sound and durable when this returns.
+
+    Raises Conflict if something is there already, StoreBroken if the copy is damaged, and StoreError.
+    """
+    if target.exists():
+        raise Conflict(f"there is something at {target}: name another place, or move it away", path=str(target))
+    draft = target.with_name(target.name + _DRAFT)
+    with translated(f"make the copy {target}"):
+        draft.unlink(missing_ok=True)
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            _fill(Place.of(source), draft)
+            return _publish(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _fill(place: Place, draft: Path) -> None:
+    reader = open_reader(place, None)
+    try:
+        with closing(apsw.Connection(str(draft))) as copy:
+            _copy(reader, copy)
+            found = check_integrity(copy)
+    except apsw.Error as error:
+        raise translate(error, "copying") from error
+    finally:
+        shut(reader)
+    if found:
+        raise StoreBroken(f"the copy is damaged, and so is what it was made from: {found[0]}", path=str(place.database))
+
+
+def _copy(reader: apsw.Connection, copy: apsw.Connection) -> None:
+    # The read transaction holds one snapshot over all steps: without it each commit of the owner would begin it anew.
+    reader.execute("BEGIN")
+    reader.pragma("schema_version")
+    with copy.backup("main", reader, "main") as backup:
+        while not backup.done:
+            backup.step(_PAGES)
+    reader.execute("COMMIT")
+
+
+def check_integrity(connection: apsw.Connection) -> list[str]:
+    """What SQLite finds wrong in a database; nothing if it is sound."""
+    found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check(10)")]
+    return [] if found == ["ok"] else found
+
+
+def _publish(draft: Path, target: Path) -> int:
+    with opened(draft, os.O_RDONLY) as fd:
+        os.fsync(fd)
+        size = os.fstat(fd).st_size
+    _name(draft, target)
+    sync_folder(target.parent)
+    return size
+
+
+def _name(draft: Path, target: Path) -> None:
+    """A link, unlike a rename, never replaces what somebody put there meanwhile; some filesystems have none."""
+    try:
+        os.link(draft, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        draft.rename(target)
