@@ -23,6 +23,9 @@ from ganger.engine.witness import SubmitCommitted, Witness
 
 _HEAD: Final = 3
 _TAIL: Final = NewTask(QueueId(1), Kind.PAYLOAD)[_HEAD:]
+_EDGES: Final = NewTask._fields.index("parents")
+_REST: Final = _TAIL[_EDGES + 1 - _HEAD :]
+_PRIORITY: Final = _TAIL[0]
 _LARGEST_ID: Final = (1 << 63) - 1
 _ONS: Final = frozenset(On)
 
@@ -72,6 +75,10 @@ def _check_head(task: NewTask, limits: Limits) -> None:
 
 
 def _check_tail(task: NewTask, limits: Limits) -> None:
+    if task[_EDGES + 1 :] == _REST and not task.delay and task.priority == _PRIORITY:
+        # Most tasks of a large graph are plain but for their parents.
+        _check_parents(task.parents, limits)
+        return
     for value, default, check in zip(task[_HEAD:], _TAIL, _CHECKS, strict=True):
         if value is not default and value != default:
             check(value, limits)

@@ -14,7 +14,7 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.lease import Renewal
 from ganger.core.queue import Sort
-from ganger.core.state import Status, is_final
+from ganger.core.state import Status
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
 from ganger.databases.sqlite import Session
 from ganger.engine.store import INLINE_SPEC, Submission, Submitted
@@ -26,6 +26,7 @@ from ganger.engine.stores.sqlite.shelf import Shelved
 from ganger.engine.stores.sqlite.step import EntryRow, Step
 
 _PLAIN = NewTask(QueueId(0), "")[4:]
+_LINKED = _PLAIN[2:]
 _LIFO = -1
 
 
@@ -88,6 +89,7 @@ class Births:
         self.first = step.shelf.next_task - len(tasks)
         self.entries: dict[int, list[EntryRow]] = {}
         self.edges: list[tuple[int, int, str]] = []
+        self.linked: list[tuple[object, ...]] = []
         self.doomed: list[tuple[TaskId, str]] = []
         self.groups: list[TaskId] = []
         self.parents = self._read_parents()
@@ -98,6 +100,8 @@ class Births:
     def store(self) -> None:
         step = self.step
         step.run_many(Q.task_insert_plain, self._rows())
+        if self.linked:
+            step.run_many(Q.task_insert_linked, self.linked)
         if self.edges:
             step.run_many(Q.edge_insert, self.edges)
         self._tell_elders()
@@ -115,18 +119,29 @@ class Births:
         """The rows of plain tasks, streamed; the others are stored on the way."""
         wall = self.step.wall
         for index, task in enumerate(self.tasks):
-            if task[4:] != _PLAIN or task.kind in SLOTLESS:
+            plain = task[4:] == _PLAIN
+            if (not plain and (task.delay or task[6:] != _LINKED)) or task.kind in SLOTLESS:
                 self._special(index, task)
                 continue
             number, (lane, sign, batched) = self.ids[index], self._order(task)
-            if batched or (self.kids and number in self.kids):
+            if batched:
                 self._special(index, task)
                 continue
-            self._enter(task.queue, number, Status.QUEUED)
-            yield (
-                number, task.queue, lane, -2, task.priority, number * sign,
-                self._spec(number, task.spec), wall, wall,
-            )  # fmt: skip
+            row = (task.priority, number * sign, self._spec(number, task.spec), wall, wall)
+            if plain and number not in self.kids:
+                self._enter(task.queue, number, Status.QUEUED)
+                yield number, task.queue, lane, -2, *row
+            else:
+                self.linked.append(self._link(number, task, lane, row))
+
+    def _link(self, number: TaskId, task: NewTask, lane: int, row: tuple[object, ...]) -> tuple[object, ...]:
+        """The row of a task that is plain but for its edges: most tasks of a large graph are."""
+        waits, dead = self._edges_of(number, task) if task.parents else (0, None)
+        status = Status.BLOCKED if waits or dead is not None else Status.QUEUED
+        self._enter(task.queue, number, status)
+        if dead is not None:
+            self.doomed.append((number, dead))
+        return number, task.queue, lane, status, *row, waits, self.kids.get(number, 0)
 
     def _order(self, task: NewTask) -> tuple[int, int, bool]:
         """Lane, sign of the rank, and whether its queue makes batches: looked up once per queue, kind and labels."""
@@ -176,7 +191,7 @@ class Births:
         for parent, edge in self._distinct(task.parents):
             self.edges.append((parent, number, edge.on))
             known = self.parents.get(parent)
-            if known is None or not is_final(known.status):
+            if known is None:
                 waits += 1
             elif holds(edge.on, known.status, known.branch):
                 held += 1
@@ -227,7 +242,7 @@ class Births:
         step.tell(Fact.SUBMITTED, queue, 0, entries)
 
     def _read_parents(self) -> dict[int, Parent]:
-        """The parents and groups that are already there; one that is not is refused."""
+        """The parents that have ended; one that is not there is refused. Of a large join hardly any has ended."""
         wanted = {
             edge.parent
             for index, task in enumerate(self.tasks)
@@ -236,12 +251,19 @@ class Births:
             if edge.parent > 0
         }
         wanted |= {self.ids[index] for index in self.existing if self.ids[index] < self.first}
-        rows = self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),)) if wanted else ()
-        known = {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
-        if missing := wanted - known.keys():
-            first = min(missing)
-            raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
-        return known
+        if not wanted:
+            return {}
+        ids = array("q", wanted)
+        ((there,),) = self.step.run(Q.parents_count, (apsw.carray(ids),))
+        if there < len(wanted):
+            self._refuse_missing(wanted)
+        rows = self.step.run(Q.parents_final, (apsw.carray(ids),))
+        return {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
+
+    def _refuse_missing(self, wanted: set[int]) -> None:
+        known = {row[0] for row in self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),))}
+        first = min(wanted - known)
+        raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
 
     def _count_kids(self) -> Counter[TaskId]:
         """How many children each task gets by this submission."""
@@ -261,9 +283,12 @@ class Births:
 
     def _tell_elders(self) -> None:
         """Parents and groups that were there before get their new children and members counted."""
-        elders = [(n, parent) for parent, n in self.kids.items() if parent < self.first]
-        if elders:
-            self.step.run_many(Q.kids_add, elders)
+        elders: dict[int, list[TaskId]] = {}
+        for parent, n in self.kids.items():
+            if parent < self.first:
+                elders.setdefault(n, []).append(parent)
+        for n, parents in elders.items():
+            self.step.run(Q.kids_add_all, (n, apsw.carray(array("q", parents))))
         for group, n in self.members.items():
             if not self._is_born_group(group) and not list(self.step.run(Q.members_add, (n, group))):
                 raise UnknownGroup(f"task {group} is not a group that still takes members", task=group)

@@ -1,0 +1,1 @@
+UPDATE task SET kids = kids + ? WHERE id IN carray(?)

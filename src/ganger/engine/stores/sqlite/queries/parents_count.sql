@@ -1,0 +1,1 @@
+SELECT count(*) FROM task WHERE id IN carray(?)
