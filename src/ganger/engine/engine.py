@@ -206,7 +206,7 @@ class Engine:
         return await again.retry_final(self._places, task, by, self._witness)
 
     async def wait(self, ids: Sequence[TaskId], timeout: float | None = None) -> Waited:
-        """Wait until all of these have ended, or the time (seconds) is up. Uses: listen, events, tasks."""
+        """Wait until all of these have ended, or the time (seconds) is up. Uses: listen, directory, events, tasks."""
         return await self._follower.wait(inspect.check_ids(ids, self.limits), timeout)
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
@@ -234,7 +234,7 @@ class Engine:
         return await explain.explain(self.store, self._clock, task)
 
     def subscribe(self, after: Position | None = None, wanted: Wanted = EVERYTHING) -> AsyncGenerator[Event, None]:
-        """The events behind a position (None: from now on), in order, for ever. Uses: listen, events.
+        """The events behind a position (None: from now on), in order, for ever. Uses: listen, directory, events.
 
         Resume with the position of the last event that was dealt with. Use `contextlib.aclosing` to leave early.
         """
