@@ -1,0 +1,186 @@
+"""A node and its engine in one process: everything that takes tasks from a store and executes them."""
+
+import os
+import pwd
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ganger.assembly.folder import NodeFolder
+from ganger.assembly.registry import Parts, open_parts
+from ganger.assembly.settings import Settings
+from ganger.assembly.source import EngineSource, has_no_plugins
+from ganger.core.task import Kind
+from ganger.databases.sqlite import Rank
+from ganger.engine.engine import Engine
+from ganger.engine.upkeep import keep_up
+from ganger.node.executor import BatchExecutor, Executor
+from ganger.node.executors.command import CommandExecutor, Home
+from ganger.node.executors.function import FunctionExecutor
+from ganger.node.executors.plugin import PluginExecutor
+from ganger.node.functions.options import FunctionOptions
+from ganger.node.guardian.launch import Post
+from ganger.node.guardian.remote import Guardian
+from ganger.node.node import Node
+from ganger.node.options import NodeOptions
+from ganger.node.reporting import Reporting
+from ganger.runtime.clock import SystemClock
+from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+__all__ = ["EngineSource", "NodeWishes", "OpenNode", "open_node"]
+
+PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_TURN: Final = 0.001
+_COMMANDS: Final = frozenset({Kind.COMMAND, Kind.SHELL})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWishes:
+    """What else a node may be told. `folder` None: beside the store. `processes` execute functions.
+
+    `paths` are where functions and plugins are looked for first. `plugins` False ignores queues that name one. `home`
+    is where commands run and what they find in their environment; None is the home of the user.
+    """
+
+    folder: Path | None = None
+    processes: int = 1
+    paths: tuple[str, ...] = ()
+    plugins: bool = True
+    home: Home | None = None
+    upkeep: bool = True
+
+
+PLAIN: Final = NodeWishes()
+
+
+class OpenNode(NamedTuple):
+    """A node that works, and the engine that it works for. Drain or stop the node, or leave the context."""
+
+    node: Node
+    engine: Engine
+    source: EngineSource
+
+
+@asynccontextmanager
+async def open_node(
+    settings: Settings, options: NodeOptions, wishes: NodeWishes = PLAIN, *, telemetry: Telemetry = SILENT
+) -> AsyncIterator[OpenNode]:
+    """A node on the store of the settings, at work until the end of the context, where it is stopped.
+
+    What it executes is what `options.kinds` names; without that commands, shell scripts, functions and plugins. Raises
+    NodeTaken while another node of this name lives, BadInput, and StoreError.
+    """
+    # The store's thread and the event loop take turns: with the usual 5 ms each waits for the other most of the time.
+    sys.setswitchinterval(min(sys.getswitchinterval(), _TURN))
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.NODE))
+        folder = NodeFolder.open(_place(stack, settings, options, wishes), parts.entropy)
+        stack.callback(folder.close)
+        engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
+        stack.push_async_callback(engine.close)
+        if wishes.upkeep:
+            chores = keep_up(parts.store, parts.clock, telemetry=telemetry)
+            stack.push_async_callback(chores.stop)
+            await chores.start()
+        bench = _Bench(parts, folder, engine, options, wishes, telemetry)
+        opened, reporting = bench.build(_tell_store(settings))
+        for service in (reporting, opened.node):
+            stack.push_async_callback(service.stop)
+            await service.start()
+        yield opened
+
+
+def _place(stack: AsyncExitStack, settings: Settings, options: NodeOptions, wishes: NodeWishes) -> Path:
+    """Where the node keeps what it needs: beside the store, or, if that ends with the process, where that ends too."""
+    if wishes.folder is not None:
+        return wishes.folder
+    scheme, _, rest = settings.store.partition(":")
+    if scheme != "sqlite":
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ganger-node-")))
+    path = Path(rest.removeprefix("//")).absolute()
+    return path.with_name(f"{path.name}-nodes") / options.name
+
+
+def _tell_store(settings: Settings) -> dict[str, str]:
+    """The store as an attempt is told it, which may run in another folder."""
+    scheme, _, rest = settings.store.partition(":")
+    path = Path(rest.removeprefix("//"))
+    return {"GANGER_STORE": f"sqlite:{path.absolute()}"} if scheme == "sqlite" else {}
+
+
+class _Bench(NamedTuple):
+    """Where the parts of one node are put together."""
+
+    parts: Parts
+    folder: NodeFolder
+    engine: Engine
+    options: NodeOptions
+    wishes: NodeWishes
+    telemetry: Telemetry
+
+    def build(self, told: dict[str, str]) -> tuple[OpenNode, Reporting]:
+        plugins = self._make_plugins() if self.wishes.plugins and self.options.kinds is None else None
+        source = EngineSource(
+            self.engine,
+            self.parts.clock,
+            blobs=self.parts.blobs,
+            ignore=self.options.ignore,
+            has_plugin=has_no_plugins if plugins is None else plugins.knows,
+        )
+        reporting = Reporting(source, self.telemetry)
+        executors: list[Executor] = [] if plugins is None else [plugins]
+        if self._wants(*_COMMANDS):
+            executors.append(CommandExecutor(self._guard("commands"), self._home()))
+        batch: list[BatchExecutor] = [self._make_functions(source, reporting)] if self._wants(Kind.FUNCTION) else []
+        return OpenNode(self._make_node(source, executors, batch, told), self.engine, source), reporting
+
+    def _make_node(
+        self,
+        source: EngineSource,
+        executors: Sequence[Executor],
+        batch: Sequence[BatchExecutor],
+        told: Mapping[str, str],
+    ) -> Node:
+        token = self.options.token or self.folder.token
+        options = replace(self.options, token=token, environment={**told, **self.options.environment})
+        clock, entropy = self.parts.clock, self.parts.entropy
+        return Node(source, executors, batch, options, clock=clock, entropy=entropy, telemetry=self.telemetry)
+
+    def _wants(self, *kinds: str) -> bool:
+        return self.options.kinds is None or not set(kinds).isdisjoint(self.options.kinds)
+
+    def _guard(self, name: str) -> Guardian:
+        post = Post(self.folder.path / name)
+        return Guardian(post, self.folder.epoch, self.parts.entropy, self.telemetry)
+
+    def _home(self) -> Home:
+        return self.wishes.home or find_home()
+
+    def _make_functions(self, source: EngineSource, reporting: Reporting) -> FunctionExecutor:
+        options = FunctionOptions(
+            self.folder.path / "functions", processes=self.wishes.processes, paths=self.wishes.paths
+        )
+        return FunctionExecutor(
+            options,
+            self.parts.clock,
+            report=reporting.note,
+            read=source.result,
+            telemetry=self.telemetry,
+        )
+
+    def _make_plugins(self) -> PluginExecutor:
+        paths = os.pathsep.join([*self.wishes.paths, *filter(None, sys.path)])
+        environment = {**self._home().environment, "PYTHONPATH": paths}
+        return PluginExecutor(self._guard("plugins"), environment, self.folder.path / "papers")
+
+
+def find_home() -> Home:
+    """The user's home, and a plain environment."""
+    user = pwd.getpwuid(os.getuid())
+    environment = {"PATH": PLAIN_PATH, "HOME": user.pw_dir, "LANG": "C.UTF-8", "USER": user.pw_name}
+    return Home(environment, Path(user.pw_dir))

@@ -1,0 +1,246 @@
+"""The work source of a node that has the engine in its own process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from ganger.core.clock import Clock
+from ganger.core.errors import BadInput, PayloadTooLarge
+from ganger.core.ids import NodeId, QueueId, TaskId
+from ganger.core.lease import Lease, trusted_until
+from ganger.core.node import NodeState, Registration
+from ganger.core.outcome import Fail, Outcome, Release, Succeed
+from ganger.core.queue import Queue
+from ganger.core.state import LEASED
+from ganger.core.task import PLUGIN, Claimed, Task
+from ganger.engine.bell import Bell
+from ganger.engine.blob import Blobs
+from ganger.engine.engine import Engine
+from ganger.engine.settle import Settled
+from ganger.engine.store import EVENTS_TOPIC, QUEUES_TOPIC, Chunk, Claim, Datum, Note, Query
+from ganger.node.source import Beaten, Finished, Joined, Taken
+
+STREAMS: Final = frozenset({"stdout", "stderr", "mixedout", "log"})
+"""Data of an attempt that is output: it is stored as such, by attempt, and ends with the retention of output."""
+
+RESULT: Final = "result"
+_NOBODY: Final = NodeId(0)
+
+
+def has_no_plugins(name: str) -> bool:
+    """A node without plugins ignores their queues."""
+    return False
+
+
+class EngineSource:
+    """Gives a node the tasks of an engine. Used by one node.
+
+    `has_plugin` says whether a plugin is here: queues with one that is not are ignored. Queues that come, go or change
+    are noticed while the node waits.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        blobs: Blobs | None = None,
+        ignore: Collection[str] = (),
+        has_plugin: Callable[[str], bool] = has_no_plugins,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._blobs = blobs
+        self._ignore = frozenset(ignore)
+        self._has_plugin = has_plugin
+        self._said = Registration("", "")
+        self._kinds: frozenset[str] = frozenset()
+        self._named: frozenset[str | None] | None = None
+
+    async def join(self, said: Registration) -> Joined:
+        asked = self._clock.now()
+        self._said = said
+        await self._learn_kinds()
+        node = await self._engine.nodes.register(self._registration())
+        return Joined(node.id, node.lease, trusted_until(asked, node.lease))
+
+    def _registration(self) -> Registration:
+        kinds = None if self._said.kinds is None else tuple(sorted({*self._said.kinds, *self._kinds}))
+        return self._said._replace(kinds=kinds)
+
+    async def _learn_kinds(self) -> bool:
+        """Find the plugins that queues name, if those are others than at the last look; True if more are here now."""
+        named = frozenset(queue.policy.plugin for queue in await self._engine.queues.all()) - {None}
+        if named == self._named:
+            return False
+        before, self._named = self._kinds, named
+        self._kinds = frozenset(f"{PLUGIN}{name}" for name in named if name is not None and self._has_plugin(name))
+        return self._kinds != before
+
+    async def beat(self, node: NodeId, token: str, lease: int | None = None) -> Beaten:
+        asked = self._clock.now()
+        beaten = await self._engine.nodes.beat(node, token, lease)
+        length = beaten.node.lease if lease is None else lease
+        return Beaten(trusted_until(asked, length), beaten.kills, beaten.node.state == NodeState.DRAINING)
+
+    async def leave(self, node: NodeId, token: str) -> None:
+        await self._engine.nodes.leave(node, token)
+
+    async def take(self, node: NodeId, most: int, *, start: bool, finished: Sequence[Finished] = ()) -> Taken:
+        await self._write_data(finished)
+        queues = await self._queues() if most else ()
+        claim = self._claim(node, queues, most, start) if queues else None
+        large = {one.claimed: await self._slim(one) for one in finished if not self._is_small(one.outcome)}
+        items = [(one.claimed, large.get(one.claimed, one.outcome) if large else one.outcome) for one in finished]
+        settled = await self._settle(items, claim)
+        return Taken(settled.claimed, [index for index, _ in settled.refused])
+
+    def _claim(self, node: NodeId, queues: tuple[QueueId, ...], most: int, start: bool) -> Claim:
+        return Claim(node, queues, min(most, self._engine.limits.claim), start=start)
+
+    async def _settle(self, items: Sequence[tuple[Claimed, Outcome]], claim: Claim | None) -> Settled:
+        try:
+            return await self._engine.settle(items, claim)
+        except BadInput:
+            return await self._settle_each(items)
+
+    async def _settle_each(self, items: Sequence[tuple[Claimed, Outcome]]) -> Settled:
+        """One of them cannot be stored as it is: the others must not suffer for it, and it fails for that reason."""
+        refused: list[tuple[int, str]] = []
+        for index, (claimed, outcome) in enumerate(items):
+            try:
+                settled = await self._engine.settle([(claimed, outcome)])
+            except BadInput as error:
+                settled = await self._engine.settle([(claimed, Fail(reason=str(error), again=False))])
+            refused += [(index, verdict) for _, verdict in settled.refused]
+        return Settled(refused, [])
+
+    def _is_small(self, outcome: Outcome) -> bool:
+        return not isinstance(outcome, Succeed) or len(outcome.result or b"") <= self._engine.limits.inline
+
+    async def _slim(self, one: Finished) -> Outcome:
+        """The outcome without a result that is too large to lie in the store: that is kept as a blob before."""
+        result = one.outcome.result if isinstance(one.outcome, Succeed) else None
+        try:
+            await self._engine.put_data(one.claimed.lease, RESULT, result or b"")
+        except PayloadTooLarge as error:
+            return Fail(reason=f"its result cannot be kept: {error}", again=False)
+        return Succeed()
+
+    async def _write_data(self, finished: Sequence[Finished]) -> None:
+        """What is refused here is refused at the settle too, and told there."""
+        notes = [note for one in finished if one.data for note in _notes(one)]
+        if notes:
+            await self._engine.write(notes)
+
+    async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
+        with Bell(self._engine.store, (QUEUES_TOPIC,)) as bell:
+            if await self._learn_kinds():
+                await self._engine.nodes.register(self._registration())
+            queues = await self._queues()
+            try:
+                if queues:
+                    return await self._claim_or_hear(self._claim(node, queues, most, start), bell)
+                await bell.wait()
+                return ()
+            finally:
+                if bell.rung.is_set():
+                    # A plugin may have come with whatever changed.
+                    self._named = None
+
+    async def _claim_or_hear(self, claim: Claim, bell: Bell) -> Sequence[Claimed]:
+        """What the claim gets, or nothing when the queues have changed."""
+        claiming = asyncio.create_task(self._engine.wait_claim(claim))
+        ringing = asyncio.create_task(bell.wait())
+        try:
+            await asyncio.wait([claiming, ringing], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self._give_up(claiming)
+            raise
+        finally:
+            ringing.cancel()
+        if not claiming.done():
+            claiming.cancel()
+            await asyncio.wait([claiming])
+        return () if claiming.cancelled() else claiming.result()
+
+    async def _give_up(self, claiming: "asyncio.Task[list[Claimed]]") -> None:
+        """Whoever waited is gone: what came at this very moment goes back."""
+        claiming.cancel()
+        await asyncio.wait([claiming])
+        if not claiming.cancelled() and claiming.exception() is None:
+            await self._engine.settle([(one, Release()) for one in claiming.result()])
+
+    async def _queues(self) -> tuple[QueueId, ...]:
+        return tuple(queue.id for queue in await self._engine.queues.all() if self._takes(queue))
+
+    def _takes(self, queue: Queue) -> bool:
+        said, plugin = self._said, queue.policy.plugin
+        if queue.name in self._ignore or (said.queues is not None and queue.name not in said.queues):
+            return False
+        return queue.takes_node(said.name) and (plugin is None or f"{PLUGIN}{plugin}" in self._kinds)
+
+    async def started(self, leases: Sequence[Lease]) -> Sequence[int]:
+        return [index for index, _ in await self._engine.start(leases)]
+
+    async def spec(self, task: TaskId) -> bytes:
+        return (await self._engine.read_data(task, "spec", 0, self._engine.limits.payload)).body
+
+    async def result(self, task: TaskId) -> bytes:
+        """The result of a task that has ended; empty if it has none."""
+        return (await self._engine.read_data(task, RESULT, 0, 1 << 30)).body
+
+    async def progress(self, lease: Lease, percent: float | None, info: str | None) -> None:
+        await self._engine.progress(lease, percent, info)
+
+    async def ship(self, lease: Lease, stream: str, start: int, body: bytes) -> None:
+        await self._engine.append_output(lease, stream, start, body)
+
+    async def keep(self, lease: Lease, key: str, body: AsyncIterator[bytes]) -> None:
+        if key not in STREAMS:
+            await self._engine.put_data(lease, key, body)
+        elif self._blobs is None:
+            await self._append(lease, key, body)
+        else:
+            ref = await self._blobs.put(body)
+            chunk = Chunk(key, 0, blob=ref.hash, size=ref.size)
+            await self._engine.write([Note(lease.task, lease.fence, chunk=chunk)])
+
+    async def _append(self, lease: Lease, stream: str, body: AsyncIterator[bytes]) -> None:
+        start = 0
+        async for piece in body:
+            await self._engine.append_output(lease, stream, start, piece)
+            start += len(piece)
+
+    async def followed(self, task: TaskId) -> bool:
+        """Nobody: whoever reads on this machine reads the spool."""
+        return False
+
+    async def held(self, node: NodeId) -> Sequence[Claimed]:
+        """What is leased to this registration: see `node/offers.py`."""
+        query = Query(holder=node, statuses=tuple(sorted(int(one) for one in LEASED)), most=1_000)
+        retries = {queue.id: queue.policy.retry for queue in await self._engine.queues.all()}
+        return [_claimed(task, retries) async for task in self._engine.walk(query)]
+
+    def listen(self, told: Callable[[], None]) -> Callable[[], None]:
+        return self._engine.store.listen((EVENTS_TOPIC,), lambda _: told())
+
+
+def _notes(one: Finished) -> list[Note]:
+    lease = one.claimed.lease
+    # The result of a success is stored by its own move.
+    data = {key: body for key, body in one.data.items() if key != RESULT or not isinstance(one.outcome, Succeed)}
+    return [_note(lease, key, body) for key, body in data.items()]
+
+
+def _note(lease: Lease, key: str, body: bytes) -> Note:
+    if key in STREAMS:
+        return Note(lease.task, lease.fence, chunk=Chunk(key, 0, body, size=len(body)))
+    return Note(lease.task, lease.fence, datum=Datum(key, body, size=len(body)))
+
+
+def _claimed(task: Task, retries: Mapping[QueueId, str]) -> Claimed:
+    return Claimed(
+        task.id, task.queue, task.kind, None, task.fence, task.holder or _NOBODY, task.until, task.priority,
+        task.attempts, task.crashes, task.retry or retries.get(task.queue, ""), task.timeout, task.status,
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""The node's heartbeat: it renews every lease at once, hears whom to kill, and finds out when the node was given up.
+
+What can go wrong, and why this is right:
+
+- *The source does not answer.* What runs goes on: its lease is good until the end of trust, counted from before the
+  last beat that was answered, and each executor ends its attempts by itself then. The beat is tried again, soon.
+- *The registration is gone.* All leases are lost, and others may have the tasks by now. Everything is ended, nothing is
+  told of it, and the node registers anew.
+- *The answer to a claim was lost.* Then tasks are leased to this node that it knows nothing of, and its own beats keep
+  those leases alive. After such a failure the node asks what it holds; what it still does not know at the next beat
+  cannot be on its way any more, and is given back.
+- *A kill waits for the next beat.* Where the source tells that something happened, a node that holds anything beats
+  then, at most twice a second.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from ganger.core.errors import GangerError, NodeGone
+from ganger.core.outcome import Release
+from ganger.node.carrying import Carrier
+from ganger.node.hands import Key
+from ganger.node.means import Means
+from ganger.node.offers import KnowsHeld, Wakes
+from ganger.node.pausing import Pause
+from ganger.node.source import Beaten
+from ganger.runtime.service import Service
+
+BEATS: Final = 3
+"""So many in the time of one lease."""
+
+NUDGE: Final = 0.5
+
+
+class Beating(Service):
+    """`rejoin` is awaited when the registration is gone; `changed` is called when the node is told to drain."""
+
+    def __init__(
+        self, means: Means, carrier: Carrier, rejoin: Callable[[], Awaitable[None]], changed: Callable[[], None]
+    ) -> None:
+        super().__init__("beating", telemetry=means.telemetry)
+        self._source, self._session, self._lease = means.source, means.session, means.options.lease / 1_000
+        self._carrier, self._rejoin, self._changed = carrier, rejoin, changed
+        self._pause = Pause(means.entropy, longest=max(0.05, self._lease / 6))
+        self._woken = asyncio.Event()
+        self._is_hurried = False
+        self._last = 0.0
+        self._strays: frozenset[Key] = frozenset()
+
+    def hurry(self) -> None:
+        """Beat now: somebody says that the registration is gone."""
+        self._is_hurried = True
+        self._woken.set()
+
+    async def drain(self) -> None:
+        self.draining.set()
+        self._woken.set()
+        await super().drain()
+
+    async def run(self) -> None:
+        unlisten = self._source.listen(self._woken.set) if isinstance(self._source, Wakes) else None
+        self._last = asyncio.get_running_loop().time()
+        try:
+            while not self.draining.is_set():
+                await self._rest()
+                if not self.draining.is_set():
+                    await self._beat()
+        finally:
+            if unlisten is not None:
+                unlisten()
+
+    async def _rest(self) -> None:
+        """Until the next beat is due, or sooner if something happened that may be about us."""
+        loop, due = asyncio.get_running_loop(), self._last + self._lease / BEATS
+        while (left := due - loop.time()) > 0 and not self._is_hurried and not self.draining.is_set():
+            self._woken.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._woken.wait()
+                if self._carrier.hands.held:
+                    due = min(due, self._last + NUDGE)
+        self._is_hurried = False
+
+    async def _beat(self) -> None:
+        self._last = asyncio.get_running_loop().time()
+        try:
+            beaten = await self._source.beat(self._session.node, self._session.token)
+            self._obey(beaten)
+            await self._look_for_strays()
+            self._pause.reset()
+        except NodeGone:
+            self._telemetry.event("node_gone", node=self._session.node)
+            await self._rejoin()
+        except GangerError as error:
+            self._telemetry.event("beat_failed", error=error.code, message=str(error))
+            await self._pause.take(self.draining)
+            self._is_hurried = True
+
+    def _obey(self, beaten: Beaten) -> None:
+        was_draining = self._session.is_draining
+        self._session.renew(beaten)
+        self._carrier.trust(beaten.trusted_until)
+        self._carrier.kill(beaten.kills)
+        if beaten.draining and not was_draining:
+            self._changed()
+
+    async def _look_for_strays(self) -> None:
+        """Give back what we hold without knowing it, if we have seen that twice."""
+        if not self._session.is_doubtful or not isinstance(self._source, KnowsHeld):
+            return
+        held = {(one.id, one.fence): one for one in await self._source.held(self._session.node)}
+        strays = frozenset(held) - self._carrier.hands.known()
+        for key in strays & self._strays:
+            self._telemetry.event("stray_lease_given_back", task=key[0], fence=key[1])
+            self._carrier.hands.add_ended(held[key], Release())
+        self._session.is_doubtful = bool(strays - self._strays)
+        self._strays = strays - self._strays

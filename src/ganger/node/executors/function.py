@@ -1,0 +1,206 @@
+"""Executes Python functions in warm processes: see `node/functions` for who does what there.
+
+Where a function runs: where its spec says, else in a process of its own kind. An async function whose spec says nothing
+is found out by the process that is asked to execute it, is sent to the loop, and goes there at once from then on.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from ganger.core.clock import Clock, Moment
+from ganger.core.errors import BadInput, StoreError
+from ganger.core.ids import Fence, TaskId
+from ganger.core.lease import Lease
+from ganger.core.outcome import Fail
+from ganger.core.task import Kind
+from ganger.node.executor import Assignment, Ended, Told
+from ganger.node.functions.child import Errand, Stopped
+from ganger.node.functions.crew import Crew, Post
+from ganger.node.functions.judging import release
+from ganger.node.functions.messages import Mode
+from ganger.node.functions.note import Note
+from ganger.node.functions.options import FunctionOptions
+from ganger.node.functions.references import Resolve, has_references, resolve
+from ganger.node.spool import Spool
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+TICK: Final = 0.1
+"""Seconds between two looks at what is executed, while anything is."""
+
+_BACK_OFF: Final = 1_000
+_NAMES: Final = {"process": Mode.PROCESS, "thread": Mode.THREAD, "loop": Mode.LOOP}
+
+
+class _Route(msgspec.Struct, frozen=True):
+    """The two fields of a spec that say where it runs."""
+
+    path: str = ""
+    mode: str | None = None
+    grace: int = 5_000
+
+
+_ROUTE: Final = msgspec.json.Decoder(_Route)
+
+
+def tell_nobody(lease: Lease, percent: float | None, info: str | None) -> None:
+    """A report that is not wanted."""
+
+
+class FunctionExecutor:
+    """Functions by import path."""
+
+    kinds: Sequence[str] = (Kind.FUNCTION,)
+
+    def __init__(
+        self,
+        options: FunctionOptions,
+        clock: Clock,
+        *,
+        report: Callable[[Lease, float | None, str | None], None] = tell_nobody,
+        read: Resolve | None = None,
+        telemetry: Telemetry = SILENT,
+    ) -> None:
+        self._options = options
+        self._read = read
+        self._seqs = count(1)
+        self._on_loop: set[str] = set()
+        self._trust = Moment(0)
+        self._ticking: asyncio.TimerHandle | None = None
+        for folder in (options.notes, options.spool):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._blamed = _read_notes(options)
+        post = Post(options, clock, telemetry, report, self._bounce)
+        self._crews = {
+            Mode.PROCESS: Crew(Mode.PROCESS, post, options.processes, 1),
+            Mode.THREAD: Crew(Mode.THREAD, post, 1, options.threads),
+            Mode.LOOP: Crew(Mode.LOOP, post, 1, options.coroutines),
+        }
+
+    @property
+    def room(self) -> int:
+        # The others are filled by what is found when it is there: room is what the usual case needs.
+        return max(crew.room for mode, crew in self._crews.items() if mode is Mode.PROCESS or not crew.is_idle)
+
+    @property
+    def spool(self) -> Spool:
+        """Where large output of its attempts is."""
+        return Spool(self._options.spool, self._options.cap)
+
+    @property
+    def blamed(self) -> Collection[tuple[TaskId, Fence]]:
+        """What a former node of the same name was executing when it died."""
+        return self._blamed
+
+    async def start(self, assignments: Sequence[Assignment], told: Told) -> None:
+        if not assignments:
+            return
+        self.trust(max(self._trust, assignments[0].trusted_until))
+        linked = [one for one in assignments if has_references(one.spec)]
+        plain = [one for one in assignments if one not in linked] if linked else assignments
+        self._add([Errand(next(self._seqs), one, told) for one in plain])
+        for one in linked:
+            await self._start_resolved(one, told)
+
+    async def _start_resolved(self, assignment: Assignment, told: Told) -> None:
+        try:
+            if self._read is None:
+                raise BadInput("an argument is the result of another task, and nobody here can read results")
+            spec = await resolve(assignment.spec, self._read)
+        except BadInput as error:
+            told([(assignment, Ended(Fail(reason=str(error), again=False)))])
+        except StoreError:
+            told([(assignment, release(_BACK_OFF))])
+        else:
+            self._add([Errand(next(self._seqs), assignment._replace(spec=spec), told)])
+
+    def _add(self, errands: Sequence[Errand]) -> None:
+        by_mode: dict[Mode, list[Errand]] = {}
+        for errand in errands:
+            by_mode.setdefault(self._route(errand.assignment.spec), []).append(errand)
+        for mode, some in by_mode.items():
+            self._crews[mode].add(some)
+        self._tick_soon()
+
+    def _route(self, spec: bytes) -> Mode:
+        """The usual spec says nothing, and then nothing is decoded here."""
+        if not self._on_loop and b'"mode"' not in spec:
+            return Mode.PROCESS
+        route = _read_route(spec)
+        if route.mode in _NAMES:
+            return _NAMES[route.mode]
+        return Mode.LOOP if route.path in self._on_loop else Mode.PROCESS
+
+    def _bounce(self, errands: Sequence[Errand], path: str) -> None:
+        self._on_loop.add(path)
+        self._crews[Mode.LOOP].add(errands)
+
+    async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:
+        self._stop(task, fence, Stopped(reason))
+
+    def _stop(self, task: TaskId, fence: Fence, stopped: Stopped) -> None:
+        for crew in self._crews.values():
+            errand = crew.find(task, fence)
+            if errand is not None:
+                crew.stop(errand, stopped)
+                grace = max(0, _read_route(errand.assignment.spec).grace) / 1000
+                asyncio.get_running_loop().call_later(grace, self._force, crew, errand)
+
+    def _force(self, crew: Crew, errand: Errand) -> None:
+        if not crew.force(errand):
+            asyncio.get_running_loop().call_later(TICK, self._force, crew, errand)
+
+    def trust(self, until: Moment) -> None:
+        self._trust = until
+        for crew in self._crews.values():
+            crew.trust(until)
+
+    async def close(self, *, give_back: bool) -> None:
+        crews = self._crews.values()
+        if give_back:
+            for crew in crews:
+                crew.drop_waiting()
+        await asyncio.gather(*(crew.close(kill=not give_back) for crew in crews))
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    def _tick_soon(self) -> None:
+        if self._ticking is None:
+            self._ticking = asyncio.get_running_loop().call_later(TICK, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        for crew in self._crews.values():
+            for errand in crew.overdue():
+                claimed = errand.assignment.claimed
+                self._stop(claimed.id, claimed.fence, Stopped(f"it took more than {claimed.timeout} ms", is_late=True))
+            crew.relieve()
+        if any(not crew.is_idle for crew in self._crews.values()):
+            self._tick_soon()
+
+
+def _read_route(spec: bytes) -> _Route:
+    try:
+        return _ROUTE.decode(spec)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        # Whoever executes it says what is wrong with it.
+        return _Route()
+
+
+def _read_notes(options: FunctionOptions) -> frozenset[tuple[TaskId, Fence]]:
+    """What a former node left: whom to blame for its death, each note read once."""
+    blamed: set[tuple[TaskId, Fence]] = set()
+    for path in options.notes.glob("*.note"):
+        try:
+            note = Note.open(path)
+        except ValueError:
+            # A node that died while it made the page had executed nothing with it.
+            path.unlink()
+            continue
+        blamed |= {(one.task, one.fence) for one in note.executing()}
+        note.close()
+        path.unlink()
+    return frozenset(blamed)

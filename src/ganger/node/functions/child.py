@@ -1,0 +1,262 @@
+"""A warm process as the node sees it: jobs go in, results come out, and its end is told when nothing of it is left."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, assert_never
+
+from ganger.core.clock import Moment
+from ganger.node.executor import Assignment, Told
+from ganger.node.functions.charge import Charge
+from ganger.node.functions.messages import (
+    NODE_DECODER,
+    SMALL,
+    Begin,
+    Done,
+    Hello,
+    Job,
+    Mode,
+    Quit,
+    Result,
+    Said,
+    Splitter,
+    ToChild,
+    frame,
+)
+from ganger.node.functions.note import Cause, Executing, Note
+from ganger.node.functions.options import FunctionOptions
+from ganger.node.functions.outbox import Outbox, make_memory
+
+STREAMS: Final = ("stdout", "stderr")
+_PATIENCE: Final = 1.0
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Errand:
+    """A job in the node's hands. `stopped`: it is not wanted any more, and why."""
+
+    __slots__ = ("assignment", "seq", "stopped", "told")
+
+    def __init__(self, seq: int, assignment: Assignment, told: Told) -> None:
+        self.seq = seq
+        self.assignment = assignment
+        self.told = told
+        self.stopped: Stopped | None = None
+
+
+class Stopped(NamedTuple):
+    """Why an errand was stopped: somebody asked for it, or it took too long."""
+
+    reason: str
+    is_late: bool = False
+
+
+class Hearing(NamedTuple):
+    """Who is told what a child says."""
+
+    results: Callable[["Child", Sequence[Result]], None]
+    sayings: Callable[["Child", Sequence[tuple[int, float | None, str | None]]], None]
+    gone: Callable[["Child"], None]
+
+
+class Child(asyncio.Protocol):
+    """One warm process: warm from its first word on, ended by `kill` or `quit`; `gone` is told at the end."""
+
+    def __init__(self, name: str, mode: Mode, slots: int, options: FunctionOptions, hearing: Hearing) -> None:
+        self.mode = mode
+        self.errands: dict[int, Errand] = {}
+        self.is_warm = False
+        self.is_retiring = False
+        self.is_killed = False
+        self.served = 0
+        self.pid = 0
+        self._path = options.notes / f"{name}.note"
+        self._options = options
+        self._hearing = hearing
+        self.note = Note.make(self._path, slots)
+        self._slots = slots
+        self._splitter = Splitter()
+        self._files = [_open_unnamed(options.spool / f"{name}.{stream}") for stream in STREAMS]
+        self._lifeline: int | None = None
+        self._outbox: Outbox
+        self._jobs: asyncio.WriteTransport | None = None
+        self._results: asyncio.ReadTransport | None = None
+        self._silent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watch: asyncio.Task[None]
+        self._watch_ended = 0
+
+    async def start(self) -> None:
+        """Start the process; OSError if that cannot be."""
+        (jobs, their_jobs), (results, their_results) = socket.socketpair(), socket.socketpair()
+        reader, self._lifeline = os.pipe()
+        memory = make_memory()
+        self._outbox = Outbox(memory)
+        given = [their_jobs.fileno(), their_results.fileno(), memory, reader]
+        try:
+            process = await self._spawn(given)
+        except BaseException:
+            jobs.close()
+            results.close()
+            self._close()
+            raise
+        finally:
+            their_jobs.close()
+            their_results.close()
+            os.close(reader)
+            os.close(memory)
+        loop = asyncio.get_running_loop()
+        self._jobs, _ = await loop.create_unix_connection(asyncio.Protocol, sock=jobs)
+        self._results, _ = await loop.create_unix_connection(lambda: self, sock=results)
+        self._watch = loop.create_task(self._outlive(process), name=f"outlive {self._path.stem}")
+
+    async def _spawn(self, given: Sequence[int]) -> asyncio.subprocess.Process:
+        options = self._options
+        charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *given)
+        paths = os.pathsep.join([*options.paths, *filter(None, sys.path)])
+        return await asyncio.create_subprocess_exec(
+            *("/usr/bin/env", f"PYTHONPATH={paths}", sys.executable, "-m", "ganger.node.functions", *charge.words()),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=self._files[0],
+            stderr=self._files[1],
+            pass_fds=given,
+            start_new_session=True,
+        )
+
+    def data_received(self, data: bytes) -> None:
+        for body in self._splitter.feed(data):
+            self._hear(NODE_DECODER.decode(body))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._silent.done():
+            self._silent.set_result(None)
+
+    def _hear(self, message: Hello | Done | Said) -> None:
+        match message:
+            case Hello(pid=pid):
+                self.is_warm, self.pid = True, pid
+                self._hearing.results(self, ())
+            case Done(results=results):
+                self.served += len(results)
+                self._hearing.results(self, results)
+            case Said(sayings=sayings):
+                self._hearing.sayings(self, sayings)
+            case _:
+                assert_never(message)
+
+    async def _outlive(self, process: asyncio.subprocess.Process) -> None:
+        self._watch_ended = await process.wait()
+        # What it had sent is still on its way; somebody below it who holds the line open was killed by the warden.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await asyncio.shield(self._silent)
+        if leftover := self._outbox.leftover():
+            self._hearing.results(self, leftover)
+        self._hearing.gone(self)
+        self._close()
+
+    def _close(self) -> None:
+        self.let_go()
+        if self._jobs is not None:
+            self._jobs.abort()
+        if self._results is not None:
+            self._results.close()
+        for fd in self._files:
+            os.close(fd)
+        self._outbox.close()
+        self.note.close()
+        self._path.unlink(missing_ok=True)
+
+    async def ended(self) -> None:
+        """Wait until nothing of it is left, and everybody was told."""
+        await asyncio.shield(self._watch)
+
+    def begin(self, errands: Sequence[Errand]) -> None:
+        for errand in errands:
+            self.errands[errand.seq] = errand
+        self.send(Begin([_job(errand) for errand in errands]))
+
+    def send(self, message: ToChild) -> None:
+        if self._jobs is not None and not self._jobs.is_closing():
+            self._jobs.write(frame(message))
+
+    def trust(self, until: Moment) -> None:
+        self.note.trust = until
+
+    def quit(self) -> None:
+        """It ends when it has done what it has."""
+        self.is_retiring = True
+        self.send(Quit())
+
+    def kill(self) -> None:
+        """It ends now, with all that it started."""
+        self.is_killed = True
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close the lifeline: the warden ends everything."""
+        lifeline, self._lifeline = self._lifeline, None
+        if lifeline is not None:
+            os.close(lifeline)
+
+    def executing(self) -> list[Executing]:
+        return self.note.executing()
+
+    @property
+    def cause(self) -> Cause:
+        return self.note.cause
+
+    def tell_end(self) -> str:
+        """How its process ended, for people."""
+        ended = self.note.exit_status
+        if self._watch_ended < 0:
+            return f"the process that watched it was killed by {_name(-self._watch_ended)}"
+        if os.WIFSIGNALED(ended):
+            return f"its process was killed by {_name(os.WTERMSIG(ended))}"
+        return f"its process exited with code {os.WEXITSTATUS(ended)}"
+
+    def printed(self) -> dict[str, bytes]:
+        """What a dead process had printed for the function that it executed, the end of it if that is much."""
+        if self.mode is not Mode.PROCESS:
+            return {}
+        tails = zip(STREAMS, map(_tail, self._files), strict=True)
+        return {name: tail for name, tail in tails if tail}
+
+    def last_words(self) -> str:
+        """The end of what was written to its standard error and belongs to no function."""
+        return _tail(self._files[1])[-2_000:].decode("utf-8", "replace")
+
+    def memory(self) -> int:
+        """Bytes that the process has now; 0 where the system does not tell."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE
+        except (OSError, IndexError):
+            return 0
+
+
+def _job(errand: Errand) -> Job:
+    claimed, spec = errand.assignment.claimed, errand.assignment.spec
+    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec)
+
+
+def _open_unnamed(path: Path) -> int:
+    """A file to append to that is gone when it is closed by all."""
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    path.unlink()
+    return fd
+
+
+def _tail(fd: int) -> bytes:
+    size = os.fstat(fd).st_size
+    return os.pread(fd, SMALL, max(0, size - SMALL))
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,295 @@
+"""The warm processes of one mode: who gets which job, who is replaced, and what becomes of the jobs of one that died.
+
+Jobs lie in a process before it begins them, so that it never waits for the next; but what lies in one process while
+another has nothing to do, or while it is busy for long, waits in vain. So as many lie there as it will do in some
+milliseconds, by what the last ones took, and what lies behind a job that takes long is called back and given away.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from ganger.core.clock import Clock, Moment
+from ganger.core.ids import Fence, TaskId
+from ganger.core.lease import Lease
+from ganger.node.executor import Assignment, Ended, Told
+from ganger.node.functions.child import Child, Errand, Hearing, Stopped
+from ganger.node.functions.judging import judge, judge_dead, release
+from ganger.node.functions.messages import Drop, How, Mode, Result, Stop
+from ganger.node.functions.note import Executing
+from ganger.node.functions.options import FunctionOptions
+from ganger.node.functions.pace import Pace
+from ganger.runtime.telemetry import Telemetry
+
+STUCK: Final = 500
+"""For so many ms a process may be busy with one job before what lies behind it is called back."""
+
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 10.0
+_BACK_OFF: Final = 1_000
+_HOPELESS: Final = 3
+
+
+class Post(NamedTuple):
+    """What a crew needs of the world around it. `bounced`: an async function was found, and belongs on the loop."""
+
+    options: FunctionOptions
+    clock: Clock
+    telemetry: Telemetry
+    report: Callable[[Lease, float | None, str | None], None]
+    bounced: Callable[[Sequence[Errand], str], None]
+
+
+class Crew:
+    """Warm processes that do the same. They are started when there is the first job for them."""
+
+    def __init__(self, mode: Mode, post: Post, count: int, slots: int) -> None:
+        self._mode = mode
+        self._post = post
+        self._count = count
+        self._slots = slots
+        self._children: list[Child] = []
+        self._waiting: deque[Errand] = deque()
+        self._paces: dict[Child, Pace] = {}
+        self._trust = Moment(0)
+        self._serial = 0
+        self._failures = 0
+        self._births: set[asyncio.Task[None]] = set()
+        self._hearing = Hearing(self._take_results, self._take_sayings, self._bury)
+        self._is_closing = False
+
+    @property
+    def room(self) -> int:
+        """How many more jobs would be begun soon."""
+        known = sum(self._room_of(child) for child in self._able())
+        unborn = max(0, self._count - len(self._able()))
+        first = 0 if self._failures or self._is_closing else unborn * self._fresh_pace().window
+        return max(0, known + first - len(self._waiting))
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._waiting and not any(child.errands for child in self._children)
+
+    def add(self, errands: Iterable[Errand]) -> None:
+        self._waiting.extend(errands)
+        self._recruit()
+        self._hand_out()
+
+    def trust(self, until: Moment) -> None:
+        self._trust = until
+        for child in self._children:
+            child.trust(until)
+
+    def find(self, task: TaskId, fence: Fence) -> Errand | None:
+        laid = (errand for child in self._children for errand in child.errands.values())
+        return next((errand for errand in (*self._waiting, *laid) if _is(errand, task, fence)), None)
+
+    def stop(self, errand: Errand, stopped: Stopped) -> None:
+        """Give it back if it has not begun, else tell it that it is not wanted any more."""
+        errand.stopped = errand.stopped or stopped
+        if errand in self._waiting:
+            self._waiting.remove(errand)
+            _tell([(errand, release())])
+        for child in self._children:
+            if errand.seq in child.errands:
+                child.send(Stop(errand.seq))
+
+    def force(self, errand: Errand) -> bool:
+        """A job that was stopped has used up its grace: if it is executed now, its process ends with it.
+
+        False if it is neither executed nor gone: then it waits for its turn, or its result is on the way.
+        """
+        for child in self._children:
+            if errand.seq in child.errands and any(one.seq == errand.seq for one in child.executing()):
+                child.kill()
+                return True
+        return all(errand.seq not in child.errands for child in self._children)
+
+    def overdue(self) -> list[Errand]:
+        """Those that have been executed for longer than they may."""
+        now = self._post.clock.now()
+        return [
+            child.errands[seq]
+            for child in self._children
+            for seq, _, _, began in child.executing()
+            if seq in child.errands and _is_late(child.errands[seq], now - began)
+        ]
+
+    def relieve(self) -> None:
+        """Call back what lies behind a job that takes long; replace who has served long enough or grown too much."""
+        now = self._post.clock.now()
+        for child in self._able():
+            executing = child.executing()
+            if len(child.errands) > len(executing) >= self._slots and all(_lasts(one, now) for one in executing):
+                self._paces[child].slow_down(min(now - one.began for one in executing))
+                child.send(Drop())
+            if self._is_used_up(child):
+                self._retire(child)
+
+    def drop_waiting(self) -> None:
+        """Give back all that has not begun, and begin nothing more."""
+        self._is_closing = True
+        back, self._waiting = list(self._waiting), deque()
+        _tell([(errand, release()) for errand in back])
+        for child in self._children:
+            child.send(Drop())
+
+    async def close(self, *, kill: bool) -> None:
+        """End all processes: at once, or when each has finished what it has."""
+        self._is_closing = True
+        if self._births:
+            await asyncio.wait(self._births)
+        for child in list(self._children):
+            child.kill() if kill else child.quit()
+        while self._children:
+            await self._children[0].ended()
+        back, self._waiting = list(self._waiting), deque()
+        _tell([(errand, release()) for errand in back])
+
+    def _able(self) -> list[Child]:
+        return [child for child in self._children if not (child.is_retiring or child.is_killed)]
+
+    def _fresh_pace(self) -> Pace:
+        return Pace(self._post.options.ahead, self._post.options.window, self._slots)
+
+    def _room_of(self, child: Child) -> int:
+        return self._paces[child].window - len(child.errands)
+
+    def _recruit(self) -> None:
+        """Start what is missing, if there is anything to do for it, or if it is not known whether one can start."""
+        missing = self._count - len(self._able()) - len(self._births)
+        wanted = (self._waiting or self._failures) and not self._is_closing
+        for _ in range(missing if wanted else 0):
+            birth = asyncio.create_task(self._bear())
+            self._births.add(birth)
+            birth.add_done_callback(self._births.discard)
+
+    async def _bear(self) -> None:
+        if self._failures:
+            await asyncio.sleep(min(_FIRST_PAUSE * 2**self._failures, _LONGEST_PAUSE))
+        self._serial += 1
+        name = f"{self._mode.name.lower()}-{self._serial}"
+        try:
+            child = Child(name, self._mode, self._slots, self._post.options, self._hearing)
+            child.trust(self._trust)
+            await child.start()
+        except OSError as error:
+            self._fail(str(error))
+            return
+        self._paces[child] = self._fresh_pace()
+        self._children.append(child)
+        self._hand_out()
+
+    def _fail(self, why: str) -> None:
+        """No process could be started: after some tries, whoever waits is given back to be tried elsewhere."""
+        self._failures += 1
+        self._post.telemetry.event("function_process_failed", mode=self._mode.name, error=why, failures=self._failures)
+        if self._failures >= _HOPELESS:
+            back, self._waiting = list(self._waiting), deque()
+            _tell([(errand, release(_BACK_OFF)) for errand in back])
+        asyncio.get_running_loop().call_soon(self._recruit)
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            able = [child for child in self._able() if self._room_of(child) > 0]
+            if not able:
+                return
+            child = min(able, key=lambda one: len(one.errands))
+            share = max(1, len(self._waiting) // len(able))
+            count = min(share, self._room_of(child), len(self._waiting))
+            if not child.errands:
+                self._paces[child].wake(self._post.clock.now())
+            child.begin([self._waiting.popleft() for _ in range(count)])
+
+    def _take_results(self, child: Child, results: Sequence[Result]) -> None:
+        self._failures = 0
+        ended: list[tuple[Errand, Ended]] = []
+        back: list[Errand] = []
+        for result in results:
+            errand = child.errands.pop(result.seq, None)
+            if errand is None:
+                continue
+            if result.how is How.BOUNCED and errand.stopped is None:
+                self._post.bounced([errand], result.body.decode())
+            elif result.how is How.DROPPED and errand.stopped is None and not self._is_closing:
+                back.append(errand)
+            else:
+                ended.append((errand, judge(result, errand.stopped)))
+        if ended and child in self._paces:
+            self._paces[child].note(self._post.clock.now(), len(ended), len(child.errands))
+        self._redistribute(child, back)
+        self._hand_out()
+        _tell(ended)
+        if child.is_retiring and not child.errands:
+            child.quit()
+
+    def _redistribute(self, child: Child, back: Sequence[Errand]) -> None:
+        """What was called back goes to whoever has nothing to do; the rest goes back to where it came from."""
+        idle = len(back) if child.is_retiring else sum(self._room_of(one) for one in self._able() if not one.errands)
+        self._waiting.extendleft(reversed(back[:idle]))
+        _tell([(errand, release()) for errand in back[idle:]])
+
+    def _take_sayings(self, child: Child, sayings: Sequence[tuple[int, float | None, str | None]]) -> None:
+        for seq, percent, info in sayings:
+            if seq in child.errands:
+                self._post.report(child.errands[seq].assignment.claimed.lease, percent, info)
+
+    def _bury(self, child: Child) -> None:
+        """Whoever was executed ends with the process; the others are run by another one, and nobody blames them."""
+        self._children.remove(child)
+        del self._paces[child]
+        executed = {one.seq for one in child.executing()}
+        errands, child.errands = child.errands, {}
+        ended = [(errand, judge_dead(child, errand)) for seq, errand in errands.items() if seq in executed]
+        others = [errand for seq, errand in errands.items() if seq not in executed]
+        stopped = [errand for errand in others if errand.stopped is not None or self._is_closing]
+        self._waiting.extendleft(reversed([errand for errand in others if errand not in stopped]))
+        self._tell_death(child, executed)
+        _tell([*ended, *((errand, release()) for errand in stopped)])
+        if not child.is_warm and not child.is_killed:
+            self._fail(f"{child.tell_end()}: {child.last_words()}")
+        else:
+            self._recruit()
+
+    def _tell_death(self, child: Child, executed: Iterable[int]) -> None:
+        if not child.is_retiring:
+            self._post.telemetry.event(
+                "function_process_died", mode=self._mode.name, why=child.tell_end(), executing=len(list(executed))
+            )
+
+    def _is_used_up(self, child: Child) -> bool:
+        options = self._post.options
+        if options.recycle_after is not None and child.served >= options.recycle_after:
+            return True
+        return options.recycle_bytes is not None and child.memory() >= options.recycle_bytes
+
+    def _retire(self, child: Child) -> None:
+        self._post.telemetry.event("function_process_recycled", mode=self._mode.name, served=child.served)
+        child.is_retiring = True
+        child.send(Drop())
+        if not child.errands:
+            child.quit()
+        self._recruit()
+
+
+def _is(errand: Errand, task: TaskId, fence: Fence) -> bool:
+    return errand.assignment.claimed.id == task and errand.assignment.claimed.fence == fence
+
+
+def _is_late(errand: Errand, age: int) -> bool:
+    timeout = errand.assignment.claimed.timeout
+    return timeout is not None and age >= timeout and errand.stopped is None
+
+
+def _lasts(one: Executing, now: Moment) -> bool:
+    return now - one.began >= STUCK
+
+
+def _tell(ended: Sequence[tuple[Errand, Ended]]) -> None:
+    """Tell each who handed errands over of all of his at once."""
+    by_told: dict[Told, list[tuple[Assignment, Ended]]] = {}
+    for errand, end in ended:
+        by_told.setdefault(errand.told, []).append((errand.assignment, end))
+    for told, some in by_told.items():
+        told(some)

@@ -1,0 +1,150 @@
+"""One job from its spec to its result: whatever the function does, there is a result that says it."""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from ganger.core.errors import BadInput
+from ganger.core.outcome import Fail, Killed, Release
+from ganger.core.signals import Cancel, Retry, Snooze, outcome_of
+from ganger.node.functions.binding import Target, convert, find
+from ganger.node.functions.capture import Printed
+from ganger.node.functions.context import CURRENT, Context
+from ganger.node.functions.messages import ENCODER, LARGEST_RESULT, How, Job, Result
+from ganger.wire.specs import FunctionSpec, decode
+
+_HEAD: Final = 2_000
+_TAIL: Final = 6_000
+_SPEC: Final = msgspec.json.Decoder(FunctionSpec)
+_RESULT: Final = msgspec.json.Encoder()
+
+
+class Capture(Protocol):
+    def collect(self, context: Context) -> Printed | None: ...
+
+
+class Said(NamedTuple):
+    """How it ended, and the words that go with that."""
+
+    how: How
+    body: bytes = b""
+
+
+DONE: Final = Said(How.SUCCEEDED)
+
+
+class Executor:
+    """Executes jobs; the functions that it has found are kept."""
+
+    def __init__(self, capture: Capture, *, sends_async_away: bool) -> None:
+        self._capture = capture
+        self._sends_async_away = sends_async_away
+        self._targets: dict[str, Target] = {}
+
+    def execute(self, job: Job, context: Context) -> bytes:
+        """Run it to its end, in this thread; the encoded result."""
+        CURRENT.set(context)
+        try:
+            said = self._call(job)
+        except BaseException as error:
+            said = explain(error)
+        return self.seal(job, context, said)
+
+    def seal(self, job: Job, context: Context, said: Said) -> bytes:
+        printed = self._capture.collect(context)
+        if printed is None:
+            return ENCODER.encode(Result(job.seq, said.how, said.body))
+        return ENCODER.encode(Result(job.seq, said.how, said.body, *printed))
+
+    def prepare(self, job: Job) -> tuple[FunctionSpec, Target]:
+        """What it asks for. BadInput: it asks for nothing that can be done."""
+        try:
+            spec = _SPEC.decode(job.spec)
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+            spec = decode(job.spec, FunctionSpec)
+        target = self._targets.get(spec.path)
+        if target is None:
+            target = self._targets[spec.path] = find(spec.path)
+        return spec, target
+
+    def _call(self, job: Job) -> Said:
+        spec, target = self.prepare(job)
+        if target.is_async and self._sends_async_away and spec.mode is None:
+            return Said(How.BOUNCED, spec.path.encode())
+        result = call(spec, target)
+        if result is None:
+            return DONE
+        return succeed(spec.path, asyncio.run(_await(result)) if isawaitable(result) else result)
+
+
+async def _await(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def call(spec: FunctionSpec, target: Target) -> Any:
+    if not target.by_name:
+        return target.call(*spec.args, **spec.kwargs)
+    args, kwargs = convert(target, spec.args, spec.kwargs)
+    return target.call(*args, **kwargs)
+
+
+def succeed(path: str, result: Any) -> Said:
+    """The result as JSON. One that is none, or too large, fails the task: it would fail again."""
+    if result is None:
+        return DONE
+    try:
+        body = _RESULT.encode(result)
+    except Exception as error:
+        return Said(How.HOPELESS, f"{path} returned {_type_name(result)}, which is not JSON: {_print(error)}".encode())
+    if len(body) > LARGEST_RESULT:
+        text = f"{path} returned {len(body)} bytes; at most {LARGEST_RESULT} are kept: write them to a file instead"
+        return Said(How.HOPELESS, text.encode())
+    return Said(How.SUCCEEDED, body)
+
+
+def explain(error: BaseException) -> Said:
+    """What an exception makes of the job that raised it."""
+    match error:
+        case Retry() | Snooze() | Cancel():
+            return _signal(error)
+        case BadInput():
+            return Said(How.HOPELESS, str(error).encode("utf-8", "replace"))
+        case SystemExit():
+            return Said(How.FAILED, f"it called exit({error.code!r:.100}); a function ends by returning".encode())
+        case asyncio.CancelledError():
+            return Said(How.STOPPED, b"it was cancelled")
+        case _:
+            return Said(How.FAILED, _print(error).encode("utf-8", "replace"))
+
+
+def _signal(error: Retry | Snooze | Cancel) -> Said:
+    outcome = outcome_of(error)
+    match outcome:
+        case Release(delay=delay):
+            return Said(How.RELEASED, str(int(delay)).encode())
+        case Killed(reason=reason):
+            return Said(How.CANCELLED, str(reason).encode("utf-8", "replace"))
+        case Fail(reason=reason):
+            return Said(How.FAILED, str(reason).encode("utf-8", "replace"))
+        case _:
+            return Said(How.FAILED, str(error).encode("utf-8", "replace"))
+
+
+def _print(error: BaseException) -> str:
+    """The traceback as text, without our own frames; the middle of a long one is left out, its end never."""
+    try:
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__:
+            frames = frames.tb_next
+        text = "".join(traceback.format_exception(type(error), error, frames))
+    except Exception:
+        text = f"{_type_name(error)} was raised, and cannot be printed"
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n[...]\n{text[-_TAIL:]}"
+
+
+def _type_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

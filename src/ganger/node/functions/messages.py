@@ -1,0 +1,145 @@
+"""What a node and its warm processes say to each other: a length (4 bytes, big end first) and one MessagePack value.
+
+Both sides are of one version: a warm process never outlives its node.
+"""
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+LARGEST_RESULT: Final = 16 << 20
+LARGEST_FRAME: Final = 64 << 20
+SMALL: Final = 64 * 1024
+"""A stream of at most so many bytes is handed over with the result; a longer one is in the spool."""
+
+LENGTH: Final = struct.Struct(">I")
+
+
+class Mode(IntEnum):
+    """What a warm process does at once: one function, one on each of its threads, or many on one event loop."""
+
+    PROCESS = 1
+    THREAD = 2
+    LOOP = 3
+
+
+class How(IntEnum):
+    """What became of a job. The last three say that it was never begun."""
+
+    SUCCEEDED = 1
+    FAILED = 2
+    HOPELESS = 3
+    """Failed so that trying again is useless."""
+    RELEASED = 4
+    CANCELLED = 5
+    STOPPED = 6
+    DROPPED = 7
+    BOUNCED = 8
+    """An async function that belongs on the loop; the body is its import path."""
+    DISTRUSTED = 9
+    """The lease could not be trusted any more when its turn came."""
+
+
+class Job(msgspec.Struct, frozen=True, array_like=True):
+    """One attempt. `seq` is the node's number for it, never 0."""
+
+    seq: int
+    task: int
+    fence: int
+    attempt: int
+    spec: bytes
+
+
+class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
+    """Run these, in this order as far as there is an order."""
+
+    jobs: list[Job]
+
+
+class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
+    """Drop it if it has not begun; else tell it that it is not wanted any more."""
+
+    seq: int
+
+
+class Drop(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
+    """Give back all that has not begun."""
+
+
+class Quit(msgspec.Struct, frozen=True, array_like=True, tag="quit"):
+    """Finish what is there and end."""
+
+
+class Result(msgspec.Struct, frozen=True, array_like=True):
+    """`body`: the result as JSON, the reason as text, or the delay in digits. `said`: small streams; `cut`: what was
+    cut off of streams; `spooled`: the streams that are in the spool.
+    """
+
+    seq: int
+    how: How
+    body: bytes = b""
+    said: dict[str, bytes] = {}
+    cut: dict[str, int] = {}
+    spooled: list[str] = []
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
+    """The process is warm."""
+
+    pid: int
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
+    results: list[Result]
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True, tag="said"):
+    """How far jobs are: seq, percent, info."""
+
+    sayings: list[tuple[int, float | None, str | None]]
+
+
+ToChild = Begin | Stop | Drop | Quit
+FromChild = Hello | Done | Said
+
+ENCODER: Final = msgspec.msgpack.Encoder()
+CHILD_DECODER: Final = msgspec.msgpack.Decoder(ToChild)
+NODE_DECODER: Final = msgspec.msgpack.Decoder(FromChild)
+RESULTS_DECODER: Final = msgspec.msgpack.Decoder(list[Result])
+
+
+class BadFrame(Exception):
+    """The other side does not speak the protocol."""
+
+
+def frame(message: ToChild | FromChild) -> bytes:
+    body = ENCODER.encode(message)
+    return LENGTH.pack(len(body)) + body
+
+
+class Splitter:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that are whole now. BadFrame: the stream is not one of frames."""
+        self._buffer += data
+        start = 0
+        while (end := self._end(start)) is not None:
+            yield bytes(memoryview(self._buffer)[start + LENGTH.size : end])
+            start = end
+        del self._buffer[:start]
+
+    def _end(self, start: int) -> int | None:
+        if len(self._buffer) - start < LENGTH.size:
+            return None
+        (size,) = LENGTH.unpack_from(self._buffer, start)
+        if size > LARGEST_FRAME:
+            raise BadFrame(f"a frame of {size} bytes")
+        end: int = start + LENGTH.size + size
+        return end if end <= len(self._buffer) else None

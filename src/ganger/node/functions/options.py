@@ -1,0 +1,34 @@
+"""How a node runs functions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOptions:
+    """`folder` is the node's own: notes and output are there. `paths` come first where modules are looked for.
+
+    A warm process is replaced after so many tasks (`recycle_after`) or when it has so many bytes (`recycle_bytes`).
+    `threads` and `coroutines` are how many run at once in the process of that mode. `window`: the most jobs that lie in
+    one process; how many do depends on how long they take, so that `ahead` ms of work lie there. `cap` is the most
+    bytes that a stream keeps.
+    """
+
+    folder: Path
+    processes: int = 1
+    threads: int = 8
+    coroutines: int = 100
+    paths: tuple[str, ...] = ()
+    recycle_after: int | None = 1_000_000
+    recycle_bytes: int | None = 1 << 30
+    window: int = 512
+    ahead: int = 40
+    cap: int = 1 << 30
+
+    @property
+    def notes(self) -> Path:
+        return self.folder / "notes"
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "spool"

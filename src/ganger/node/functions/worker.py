@@ -1,0 +1,101 @@
+"""The process that executes functions: one after another, on some threads, or on an event loop."""
+
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from ganger.core.clock import Clock
+from ganger.node.functions.capture import ContextCapture, FileCapture, Place
+from ganger.node.functions.charge import Charge
+from ganger.node.functions.context import Context
+from ganger.node.functions.execution import Executor
+from ganger.node.functions.looping import Looper
+from ganger.node.functions.messages import ENCODER, Hello, How, Job, Mode, Result, frame
+from ganger.node.functions.note import Note
+from ganger.node.functions.outbox import Outbox
+from ganger.node.functions.porter import Line, Porter
+
+_SWITCH: Final = 0.001
+"""Seconds: so long a function that computes keeps the porter from its work at most."""
+
+
+def work(charge: Charge, clock: Clock) -> None:
+    """Return when the node wants no more."""
+    note, line = Note.open(Path(charge.note)), Line(_claim_socket(charge.jobs), _claim_socket(charge.results))
+    outbox = Outbox(charge.outbox)
+    os.close(charge.outbox)
+    sys.setswitchinterval(_SWITCH)
+    place = Place(charge.spool, charge.cap)
+    line.results.sendall(frame(Hello(os.getpid())))
+    match Mode(charge.mode):
+        case Mode.PROCESS:
+            _work_alone(Porter(line, outbox, clock, 1), note, clock, place)
+        case Mode.THREAD:
+            _work_in_threads(Porter(line, outbox, clock, charge.slots), note, clock, place, charge.slots)
+        case Mode.LOOP:
+            executor = Executor(ContextCapture(place), sends_async_away=False)
+            Looper(line, outbox, clock, note, executor).work()
+
+
+def _claim_socket(fd: int) -> socket.socket:
+    sock = socket.socket(fileno=fd)
+    # Programs that a function starts must not hold our line open.
+    sock.set_inheritable(False)
+    return sock
+
+
+def _work_alone(porter: Porter, note: Note, clock: Clock, place: Place) -> None:
+    executor = Executor(FileCapture(place), sends_async_away=True)
+    porter.start()
+    Hand(0, porter, note, clock, executor).work()
+
+
+def _work_in_threads(porter: Porter, note: Note, clock: Clock, place: Place, count: int) -> None:
+    executor = Executor(ContextCapture(place), sends_async_away=False)
+    porter.start()
+    hands = [Hand(slot, porter, note, clock, executor) for slot in range(count)]
+    threads = [threading.Thread(target=hand.work, name=f"slot {hand.slot}", daemon=True) for hand in hands]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class Hand:
+    """One thread that executes jobs, one at a time."""
+
+    def __init__(self, slot: int, porter: Porter, note: Note, clock: Clock, executor: Executor) -> None:
+        self.slot = slot
+        self._porter = porter
+        self._note = note
+        self._clock = clock
+        self._executor = executor
+        self._pid = os.getpid()
+
+    def work(self) -> None:
+        jobs, porter = self._porter.jobs, self._porter
+        while True:
+            if jobs.empty():
+                porter.send()
+            job = jobs.get()
+            if job is None:
+                porter.send()
+                return
+            result = self._execute(job)
+            if os.getpid() != self._pid:
+                # The function forked, and this is the copy: the job is not its own, nor is anything else here.
+                os._exit(0)
+            porter.give(result)
+            # The result is safe: only now nobody can be blamed for what comes next.
+            self._note.end(self.slot)
+            porter.unwanted.discard(job.seq)
+
+    def _execute(self, job: Job) -> bytes:
+        now = self._clock.now()
+        if now >= self._note.trust:
+            return ENCODER.encode(Result(job.seq, How.DISTRUSTED))
+        self._note.begin(self.slot, job.seq, job.task, job.fence, now)
+        return self._executor.execute(job, Context(self._porter, job.seq, job.task, job.fence, job.attempt))

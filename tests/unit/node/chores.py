@@ -1,0 +1,200 @@
+"""Functions for a node to execute: well-behaved ones, and all the others."""
+
+import asyncio
+import ctypes
+import datetime as dt
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ganger.core.signals import Cancel, Retry, Snooze
+from ganger.node.functions import context
+
+
+def nothing() -> None:
+    return None
+
+
+def add(first: int, second: int = 0) -> int:
+    return first + second
+
+
+def note_run(path: str) -> None:
+    """Leave a line for each time that this is run."""
+    with Path(path).open("a") as file:
+        file.write("run\n")
+
+
+def note_run_slowly(path: str) -> None:
+    note_run(path)
+    select.select([], [], [], 0.01)
+
+
+def weekday(day: dt.date) -> int:
+    return day.weekday()
+
+
+def fail() -> None:
+    raise ValueError("it is not to be")
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("never")
+
+    __repr__ = __str__
+
+
+def fail_unprintably() -> None:
+    raise Unprintable
+
+
+def return_socket() -> object:
+    return threading.Lock()
+
+
+def return_much(size: int) -> str:
+    return "x" * size
+
+
+def return_circle() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+def leave_by_exit() -> None:
+    sys.exit(3)
+
+
+def die(code: int = 3) -> None:
+    os._exit(code)
+
+
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+def print_and_die() -> None:
+    print("last words", flush=True)
+    os._exit(1)
+
+
+def say(text: str = "hello") -> None:
+    print(text)
+    print("oops", file=sys.stderr)
+    subprocess.run(["/bin/echo", "from below"], check=True)
+
+
+def say_much(size: int) -> None:
+    sys.stdout.write("y" * size)
+
+
+def log_twice() -> None:
+    context.log("first")
+    context.log("second")
+
+
+def tell_context() -> list[int]:
+    return [context.task(), context.fence(), context.attempt()]
+
+
+def report_progress() -> None:
+    context.progress(10, "begun")
+    context.progress(90, "nearly")
+    select.select([], [], [], 0.05)
+
+
+def ask_again(delay: int | None) -> None:
+    raise Retry(delay)
+
+
+def snooze(delay: int) -> None:
+    raise Snooze(delay)
+
+
+def cancel_itself() -> None:
+    raise Cancel("no use")
+
+
+def wait_for(path: str) -> str:
+    """Say that it has begun, in a file beside, and run until the file is there."""
+    Path(f"{path}.begun").write_text("yes")
+    while not Path(path).exists():
+        time.sleep(0.005)
+    return "there"
+
+
+def obey() -> str:
+    """Run until nobody wants it any more."""
+    while not context.cancelled():
+        time.sleep(0.005)
+    return "obeyed"
+
+
+def begin_and_wait(path: str) -> None:
+    """Say that it has begun, and run for ever."""
+    Path(path).write_text(str(os.getpid()))
+    threading.Event().wait()
+
+
+def begin_and_hold_the_lock(path: str) -> None:
+    """Say that it has begun, and keep the interpreter from doing anything else for ever."""
+    Path(path).write_text(str(os.getpid()))
+    ctypes.PyDLL(None).sleep(600)
+
+
+def leave_a_daemon(path: str) -> None:
+    """Start a process that leaves its session and its parent, and wait."""
+    script = f"setsid sleep 600 & echo $! > {path}.tmp; mv {path}.tmp {path}"
+    subprocess.run(["/bin/sh", "-c", script], check=True)
+    threading.Event().wait()
+
+
+def kill_own_warden() -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    threading.Event().wait()
+
+
+async def add_later(first: int, second: int) -> int:
+    await asyncio.sleep(0)
+    return first + second
+
+
+async def meet(folder: str, count: int) -> int:
+    """Return when so many are here at once."""
+    os.close(os.open(f"{folder}/{context.task()}", os.O_CREAT))
+    while len(os.listdir(folder)) < count:  # noqa: ASYNC110 - the others are not known here
+        await asyncio.sleep(0.005)
+    return os.getpid()
+
+
+def meet_on_threads(folder: str, count: int) -> int:
+    Path(folder, str(context.task())).touch()
+    while len(list(Path(folder).iterdir())) < count:
+        time.sleep(0.005)
+    print(f"thread of {context.task()}")
+    return os.getpid()
+
+
+async def wait_for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+def fork_and_return(path: str) -> str:
+    """Return in two processes."""
+    if os.fork() == 0:
+        note_run(path)
+        return "the copy"
+    os.wait()
+    return "the original"
+
+
+def tell_pid() -> int:
+    return os.getpid()

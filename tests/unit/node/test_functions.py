@@ -1,0 +1,222 @@
+"""Functions in warm processes: what each of their ends becomes."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from ganger.core.outcome import Crashed, Fail, Killed, Release, Succeed
+from ganger.node.functions.messages import LARGEST_RESULT, SMALL
+from ganger.node.spool import SpoolKey
+from tests.unit.node.functional import Works, perform
+from tests.unit.node.guarded import until
+
+
+def test_a_result_is_json_and_none_is_no_result(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        assert (await works.run("add", 2, kwargs={"second": 3})).outcome == Succeed(b"5")
+        assert (await works.run("nothing")).outcome == Succeed()
+
+    perform(scenario, tmp_path)
+
+
+def test_an_argument_has_the_type_that_the_function_asks_for(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        day = dt.date(2026, 11, 15)
+
+        assert (await works.run("weekday", day.isoformat())).outcome == Succeed(str(day.weekday()).encode())
+        wrong = (await works.run("weekday", "yesterday")).outcome
+        assert isinstance(wrong, Fail)
+        assert not wrong.again
+        assert "the argument day" in str(wrong.reason)
+
+    perform(scenario, tmp_path)
+
+
+def test_an_exception_is_a_failure_with_its_traceback(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        failed = (await works.run("fail")).outcome
+
+        assert isinstance(failed, Fail)
+        assert (failed.code, failed.again) == (2, True)
+        assert "chores.py" in str(failed.reason)
+        assert str(failed.reason).rstrip().endswith("ValueError: it is not to be")
+        assert "execution.py" not in str(failed.reason)
+
+    perform(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words", "again"),
+    [
+        ("fail_unprintably", [], "Unprintable", True),
+        ("return_socket", [], "returned _thread.lock, which is not JSON", False),
+        ("return_circle", [], "returned builtins.list, which is not JSON", False),
+        ("return_much", [LARGEST_RESULT], "at most", False),
+        ("leave_by_exit", [], "it called exit(3)", True),
+        ("add", ["too", "many", "words"], "TypeError", True),
+        ("no.such.module:name", [], "ModuleNotFoundError", True),
+        ("tests.unit.node.chores:missing", [], "has no 'missing'", False),
+        ("tests.unit.node.chores:Path.sep", [], "has no 'Path.sep'", False),
+        ("tests.unit.node.chores:", [], "is no import path", False),
+    ],
+)
+def test_whatever_goes_wrong_is_a_clear_failure(
+    tmp_path: Path, name: str, args: list[object], words: str, again: bool
+) -> None:
+    async def scenario(works: Works) -> None:
+        failed = (await works.run(name, *args)).outcome
+
+        assert isinstance(failed, Fail)
+        assert words in str(failed.reason)
+        assert failed.again is again
+        assert (await works.run("add", 1)).outcome == Succeed(b"1")
+
+    perform(scenario, tmp_path)
+
+
+def test_a_spec_that_is_none_fails_for_good(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        broken = works.assign("nothing")._replace(spec=b'{"path": 3}')
+        (ended,) = await works.end_of(*await works.start(broken))
+
+        assert isinstance(ended.outcome, Fail)
+        assert not ended.outcome.again
+
+    perform(scenario, tmp_path)
+
+
+def test_signals_become_outcomes(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        assert (await works.run("snooze", 1_500)).outcome == Release(1_500)
+        assert (await works.run("ask_again", 200)).outcome == Release(200)
+        assert (await works.run("ask_again", None)).outcome == Fail(reason="it asked to be tried again")
+        assert (await works.run("cancel_itself")).outcome == Killed("no use")
+        assert isinstance((await works.run("snooze", -1)).outcome, Fail)
+
+    perform(scenario, tmp_path)
+
+
+def test_what_a_function_prints_is_its_own(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        said, silent = await works.run("say", "hello"), await works.run("nothing")
+
+        assert said.data == {"stdout": b"hello\nfrom below\n", "stderr": b"oops\n"}
+        assert (await works.run("log_twice")).data == {"log": b"first\nsecond\n"}
+        assert not silent.data
+
+    perform(scenario, tmp_path)
+
+
+def test_long_output_is_in_the_spool_and_marked_where_it_is_cut(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (task,) = await works.start(works.assign("say_much", SMALL + 10))
+        (ended,) = await works.end_of(task)
+        (cut,) = await works.end_of(*await works.start(works.assign("say_much", 200_000)))
+
+        key = SpoolKey(task, 7, "stdout")  # type: ignore[arg-type]
+        assert ended.streams == ("stdout",)
+        assert await works.executor.spool.read_ended(key).read() == b"y" * (SMALL + 10)
+        assert cut.data == {"cut": b'{"stdout":100000}'}
+
+    perform(scenario, tmp_path, cap=100_000)
+
+
+def test_a_function_knows_its_task(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (task,) = await works.start(works.assign("tell_context"))
+        (ended,) = await works.end_of(task)
+
+        assert ended.outcome == Succeed(f"[{task},7,1]".encode())
+
+    perform(scenario, tmp_path)
+
+
+def test_progress_is_told_while_it_runs(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (task,) = await works.start(works.assign("report_progress"))
+        await works.end_of(task)
+
+        assert works.said[-1] == (task, 90, "nearly")
+
+    perform(scenario, tmp_path)
+
+
+def test_a_reference_is_the_result_of_another_task(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        works.results[22] = b"40"
+
+        assert (await works.run("add", {"$task": 22}, 2)).outcome == Succeed(b"42")
+        wrong = (await works.run("add", {"$task": "x"}, 2)).outcome
+        assert isinstance(wrong, Fail)
+        assert not wrong.again
+
+    perform(scenario, tmp_path)
+
+
+def test_async_functions_run_together_on_a_loop(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (tmp_path / "met").mkdir()
+        assert (await works.run("add_later", 1, 2)).outcome == Succeed(b"3")
+        tasks = await works.start(*(works.assign("meet", str(tmp_path / "met"), 20) for _ in range(20)))
+        ended = await works.end_of(*tasks)
+
+        assert len({end.outcome for end in ended}) == 1
+
+    perform(scenario, tmp_path)
+
+
+def test_threads_run_together_in_one_process(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (tmp_path / "met").mkdir()
+        jobs = [works.assign("meet_on_threads", str(tmp_path / "met"), 4, mode="thread") for _ in range(4)]
+        tasks = await works.start(*jobs)
+        ended = await works.end_of(*tasks)
+
+        assert len({end.outcome for end in ended}) == 1
+        assert [end.data["stdout"] for end in ended] == [f"thread of {task}\n".encode() for task in tasks]
+
+    perform(scenario, tmp_path, threads=4)
+
+
+@pytest.mark.parametrize("how", ["die", "segfault", "kill_own_warden"])
+def test_only_the_function_that_kills_its_process_is_blamed(tmp_path: Path, how: str) -> None:
+    async def scenario(works: Works) -> None:
+        runs = [tmp_path / f"runs{number}" for number in range(6)]
+        await works.run("nothing")
+        before = [works.assign("note_run", str(path)) for path in runs[:3]]
+        after = [works.assign("note_run", str(path)) for path in runs[3:]]
+        tasks = await works.start(*before, works.assign(how), *after)
+        *others, last = (*tasks[:3], *tasks[4:], tasks[3])
+        (blamed,) = await works.end_of(last)
+
+        assert isinstance(blamed.outcome, Crashed)
+        assert [end.outcome for end in await works.end_of(*others)] == [Succeed()] * 6
+        assert [path.read_text() for path in runs] == ["run\n"] * 6
+
+    perform(scenario, tmp_path)
+
+
+def test_the_last_words_of_a_dead_function_are_kept(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        died = await works.run("print_and_die")
+
+        assert died.outcome == Crashed("its process exited with code 1")
+        assert died.data == {"stdout": b"last words\n"}
+
+    perform(scenario, tmp_path)
+
+
+def test_a_process_that_cannot_be_started_gives_everything_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+
+    async def scenario(works: Works) -> None:
+        assert (await works.run("nothing")).outcome == Release(1_000)
+        assert works.executor.room == 0
+        monkeypatch.undo()
+        await until(lambda: works.executor.room)
+        assert (await works.run("nothing")).outcome == Succeed()
+
+    perform(scenario, tmp_path)
