@@ -1,7 +1,7 @@
 # Every target makes its own environment in .venv; `make` alone lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help test quick check bench demo format docs clean
+.PHONY: help up test quick check bench demo format docs clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -13,6 +13,9 @@ ARGS ?=
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: .venv/.dev ## run tasks here: upkeep and a node on ganger.db, with a live view
+	@$(BIN)/ganger up $(ARGS)
 
 test: check ## run every check and every test (sets itself up)
 	$(PYTHON) -m pytest -q -n $(WORKERS) $(wildcard tests/unit tests/contract tests/model)

@@ -16,7 +16,9 @@ from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
 from ganger.core.task import Kind
 from ganger.databases.sqlite import Rank
+from ganger.engine.conditions import Judge
 from ganger.engine.engine import Engine
+from ganger.engine.schedules import Scheduler
 from ganger.engine.upkeep import keep_up
 from ganger.node.executor import BatchExecutor, Executor
 from ganger.node.executors.command import CommandExecutor, Home
@@ -27,9 +29,11 @@ from ganger.node.guardian.launch import Post
 from ganger.node.guardian.remote import Guardian
 from ganger.node.node import Node
 from ganger.node.options import NodeOptions
+from ganger.node.probes import Probes
 from ganger.node.reporting import Reporting
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 __all__ = ["EngineSource", "NodeWishes", "OpenNode", "open_node"]
@@ -83,16 +87,28 @@ async def open_node(
         stack.callback(folder.close)
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
         stack.push_async_callback(engine.close)
-        if wishes.upkeep:
-            chores = keep_up(parts.store, parts.clock, telemetry=telemetry)
-            stack.push_async_callback(chores.stop)
-            await chores.start()
+        for service in _upkeep(stack, engine, parts, options, telemetry) if wishes.upkeep else ():
+            stack.push_async_callback(service.stop)
+            await service.start()
         bench = _Bench(parts, folder, engine, options, wishes, telemetry)
         opened, reporting = bench.build(_tell_store(settings))
         for service in (reporting, opened.node):
             stack.push_async_callback(service.stop)
             await service.start()
         yield opened
+
+
+def _upkeep(
+    stack: AsyncExitStack, engine: Engine, parts: Parts, options: NodeOptions, telemetry: Telemetry
+) -> Sequence[Service]:
+    """What must be done again and again; files, ports and addresses of conditions are looked at from here."""
+    probes = Probes(labels=options.labels)
+    stack.callback(probes.close)
+    return (
+        keep_up(parts.store, parts.clock, telemetry=telemetry),
+        Judge(engine, parts.clock, probes, telemetry=telemetry),
+        Scheduler(engine, parts.clock, telemetry=telemetry),
+    )
 
 
 def _place(stack: AsyncExitStack, settings: Settings, options: NodeOptions, wishes: NodeWishes) -> Path:

@@ -27,12 +27,12 @@ _LOOK_AGAIN = 1.0
 @click.argument("task", type=read_id, metavar="ID")
 def logs(store: str | None, follow: bool, stream: str | None, attempt: "Fence | None", task: "TaskId") -> None:
     """Print the output of a task, byte by byte as it came."""
-    wrote = run_engine(store, lambda engine: _Copy(engine, task, stream, attempt).run(follow))
+    wrote = run_engine(store, lambda engine: Copy(engine, task, stream, attempt).run(follow))
     if not wrote:
         tell(f"task {task} has written nothing to this stream")
 
 
-class _Copy:
+class Copy:
     """A copy of one stream to standard output, from its beginning."""
 
     def __init__(self, engine: "Engine", task: "TaskId", stream: str | None, attempt: "Fence | None") -> None:

@@ -28,9 +28,11 @@ _PLACES: Final = {
     "restore": "restore:restore",
     "retry": "retry:retry",
     "rm": "rm:rm",
+    "run": "run:run",
     "show": "show:show",
     "stats": "stats:stats",
     "submit": "submit:submit",
+    "up": "up:up",
     "wait": "wait:wait",
     "why": "why:why",
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ganger.core.queue import Counts
     from ganger.engine.engine import Engine
 
-_COLUMNS = ("QUEUE", "WAIT", "HELD", "RUN", "DONE", "FAIL", "ENDED", "TOTAL")
+COLUMNS = ("QUEUE", "WAIT", "HELD", "RUN", "DONE", "FAIL", "ENDED", "TOTAL")
 _LONGEST_QUEUE = 32
 
 
@@ -35,7 +35,7 @@ def stats(store: str | None, as_json: bool) -> None:
         for each in counts:
             print_json(_view(each, names, told.get(int(each.queue), {})))
     elif counts:
-        print_table(_COLUMNS, [_row(names.get(each.queue, str(each.queue)), each.by_status) for each in counts])
+        print_table(COLUMNS, [count_row(names.get(each.queue, str(each.queue)), each.by_status) for each in counts])
     else:
         tell("no queues")
 
@@ -53,7 +53,7 @@ def _view(counts: "Counts", names: "Names", told: Mapping[str, int]) -> dict[str
     }
 
 
-def _row(name: str, by: Mapping[int, int]) -> Sequence[str]:
+def count_row(name: str, by: Mapping[int, int]) -> Sequence[str]:
     def add(*codes: int) -> int:
         return sum(by.get(code, 0) for code in codes)
 

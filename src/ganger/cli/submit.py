@@ -65,10 +65,10 @@ async def _submit(engine: "Engine", given: dict[str, Any]) -> "Submitted":
     from ganger.cli.tasks import find_queue
 
     queue = await find_queue(engine, given["queue"])
-    return await engine.submit([_make(given, int(queue.id))])
+    return await engine.submit([make_command(given, int(queue.id))])
 
 
-def _make(given: dict[str, Any], queue: int) -> "NewTask":
+def make_command(given: dict[str, Any], queue: int) -> "NewTask":
     import shlex
     from pathlib import Path
 

@@ -1,0 +1,63 @@
+"""`ganger run`: submit a command, show what it writes, and end as it ended."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ganger.cli.opening import run_engine, take_store
+from ganger.cli.printing import tell
+from ganger.cli.words import read_duration, read_pair
+from ganger.core.state import Status
+
+if TYPE_CHECKING:
+    from ganger.core.ids import TaskId
+    from ganger.engine.engine import Engine
+
+_FAILED = 1
+_KILLED = 143
+_LARGEST = 255
+_PLAIN: dict[str, Any] = {"delay": 0, "key": None, "once": False, "parents": (), "labels": (), "description": None}
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@take_store
+@click.option("--queue", default="default", metavar="QUEUE", show_default=True, help="The queue.")
+@click.option("--shell", "script", metavar="SCRIPT", help="A bash script in place of a command.")
+@click.option("--priority", type=click.IntRange(0, 4294967295), default=1024, metavar="N", help="Smaller is sooner.")
+@click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long.")
+@click.option("--retries", type=click.IntRange(0), metavar="N", help="Try so many times again after a failure.")
+@click.option("--cwd", type=click.Path(), help="The folder it runs in (default: this one).")
+@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(store: str | None, **given: Any) -> None:
+    """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code."""
+    if bool(given["command"]) == (given["script"] is not None):
+        raise click.UsageError("give either a command after -- or a script with --shell")
+    sys.exit(run_engine(store, lambda engine: _run(engine, {**_PLAIN, **given}), makes=True))
+
+
+async def _run(engine: "Engine", given: dict[str, Any]) -> int:
+    from ganger.cli.logs import Copy
+    from ganger.cli.submit import make_command
+    from ganger.cli.tasks import find_queue
+
+    queue = await find_queue(engine, given["queue"])
+    (task,) = (await engine.submit([make_command(given, int(queue.id))])).ids
+    if not any(node.here for node in await engine.nodes.all()):
+        tell(f"task {task} waits: no node is here to run it; start one with `ganger up` in another terminal")
+    await Copy(engine, task, None, None).run(follow=True)
+    (status,) = (await engine.wait([task])).statuses
+    return await _code(engine, task, status)
+
+
+async def _code(engine: "Engine", task: "TaskId", status: int | None) -> int:
+    """The command's own exit code where it has one."""
+    if status == Status.SUCCEEDED:
+        return 0
+    (seen,) = await engine.tasks([task])
+    tell(f"task {task}: {seen.reason if seen is not None and seen.reason else 'it did not succeed'}")
+    if status == Status.TERMINATED:
+        return _KILLED
+    said = (await engine.read_data(task, "result")).body
+    return min(int(said), _LARGEST) if said.isdigit() and int(said) else _FAILED

@@ -1,0 +1,65 @@
+"""A person starts a node in one terminal and runs commands from another."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+GANGER = [sys.executable, "-c", "from ganger.cli.main import main; main()"]
+pytestmark = [pytest.mark.slow]
+
+
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*GANGER, *words], cwd=folder, capture_output=True, text=True, timeout=40, check=False)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([*GANGER, "up", "--name", "here", "--slots", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    assert b"takes tasks" in process.stderr.readline()
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(20)
+        process.stderr.close()
+
+
+def test_a_command_is_run_shown_and_ends_with_its_own_code(tmp_path: Path, node: subprocess.Popen[bytes]) -> None:
+    good = call(tmp_path, "run", "--", "echo", "hello")
+    bad = call(tmp_path, "run", "--shell", "echo out; echo err >&2; exit 3")
+
+    assert (good.stdout, good.returncode) == ("hello\n", 0)
+    assert sorted(bad.stdout.split()) == ["err", "out"]
+    assert bad.returncode == 3
+    assert "exited with code 3" in bad.stderr
+
+
+def test_a_signal_lets_what_runs_finish(tmp_path: Path, node: subprocess.Popen[bytes]) -> None:
+    (number,) = call(tmp_path, "submit", "--shell", "touch begun; sleep 1; echo done").stdout.split()
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(node.pid, signal.SIGTERM)
+
+    assert node.wait(20) == 0
+    assert call(tmp_path, "logs", number).stdout == "done\n"
+    assert "succeeded" in call(tmp_path, "show", number).stdout
+
+
+def test_a_command_that_nobody_can_run_says_so(tmp_path: Path) -> None:
+    process = subprocess.Popen([*GANGER, "run", "--", "true"], cwd=tmp_path, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        assert b"no node is here" in process.stderr.readline()
+    finally:
+        process.kill()
+        process.wait(20)
+        process.stderr.close()
