@@ -1,7 +1,7 @@
 """`ganger run`: submit a command, show what it writes, and end as it ended."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 _FAILED = 1
 _KILLED = 143
 _LARGEST = 255
-_PLAIN: dict[str, Any] = {"delay": 0, "key": None, "once": False, "parents": (), "labels": (), "description": None}
+_PLAIN: Final[dict[str, Any]] = {
+    "delay": 0,
+    "key": None,
+    "once": False,
+    "parents": (),
+    "labels": (),
+    "description": None,
+}
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
