@@ -6,10 +6,12 @@ from pathlib import Path
 
 from ganger.assembly.registry import open_parts
 from ganger.assembly.settings import load
+from ganger.engine.collecting import Collector
 from ganger.engine.engine import Engine
 from ganger.engine.upkeep import keep_up
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.service import Service
 
 
 @asynccontextmanager
@@ -22,7 +24,8 @@ async def open_engine(store: str | None = None, *, upkeep: bool = True) -> Async
     settings = load(Path.cwd(), store=store)
     async with open_parts(settings, SystemClock(), SystemEntropy()) as parts:
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs)
-        chores = keep_up(parts.store, parts.clock)
+        collector = Collector(parts.store, parts.clock, parts.blobs)
+        chores = Service("chores", children=[keep_up(parts.store, parts.clock), collector])
         try:
             if upkeep:
                 await chores.start()

@@ -16,6 +16,7 @@ from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
 from ganger.core.task import Kind
 from ganger.databases.sqlite import Rank
+from ganger.engine.collecting import Collector
 from ganger.engine.conditions import Judge
 from ganger.engine.engine import Engine
 from ganger.engine.schedules import Scheduler
@@ -106,6 +107,7 @@ def _upkeep(
     stack.callback(probes.close)
     return (
         keep_up(parts.store, parts.clock, telemetry=telemetry),
+        Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
         Judge(engine, parts.clock, probes, telemetry=telemetry),
         Scheduler(engine, parts.clock, telemetry=telemetry),
     )
