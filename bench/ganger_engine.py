@@ -37,7 +37,7 @@ _PLAIN_AHEAD = 10_000
 _TIMED = 20
 _LOAD_CHUNK = 10_000
 _CHAIN = 2_000
-_SLOTS = 2
+_SLOTS = 4
 """Batches in work at once, as a node has slots: while one is being committed, the next is run."""
 
 

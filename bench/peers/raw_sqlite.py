@@ -118,11 +118,11 @@ INSERT INTO task (id, queue, lane, status, priority, rank, spec, created, modifi
 VALUES (?1, 1, 1, -2, 1024, ?1, ?2, ?3, ?3)
 """
 _CLAIM_TASK = """
-UPDATE task SET status = 0, fence = fence + 1, holder = 7, until = NULL, claimed = ?1, started = NULL, modified = ?1,
+UPDATE task SET status = 0, fence = fence + 1, holder = 7, claimed = ?1, started = NULL, modified = ?1,
 reserves = reserves + 1 WHERE id = ?2
 """
 _SETTLE_TASK = """
-UPDATE task SET status = 1, holder = NULL, until = NULL, kill = 0, ended = ?1, modified = ?1, attempts = attempts + 1
+UPDATE task SET status = 1, holder = NULL, kill = 0, ended = ?1, modified = ?1, attempts = attempts + 1
 WHERE id = ?2
 """
 _INSERT_ATTEMPT = """

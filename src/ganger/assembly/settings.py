@@ -12,9 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.core.ids import Fence, NodeId, TaskId
+from ganger.core.lease import Lease
 
 FILE: Final = "ganger.toml"
 PREFIX: Final = "GANGER_"
+_LARGEST: Final = (1 << 63) - 1
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,3 +67,19 @@ def _checked(values: Mapping[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         known = ", ".join(Settings.__struct_fields__)
         raise BadInput(f"the settings are wrong: {error}; known settings: {known}") from None
+
+
+def find_lease(environment: Mapping[str, str] | None = None) -> Lease:
+    """The lease under which this process speaks: its task and fence are in its environment. BadInput elsewhere."""
+    given = os.environ if environment is None else environment
+    task, fence = (_whole(given, PREFIX + name) for name in ("TASK", "FENCE"))
+    return Lease(TaskId(task), Fence(fence), NodeId(0))
+
+
+def _whole(given: Mapping[str, str], name: str) -> int:
+    text = given.get(name)
+    if text is None:
+        raise BadInput(f"this is for use inside a task: {name} is not in the environment", variable=name)
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and 0 < int(text) <= _LARGEST):
+        raise BadInput(f"{name} is {text!r:.40}, which is no number that a node gives", variable=name)
+    return int(text)

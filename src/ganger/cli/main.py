@@ -10,6 +10,7 @@ from ganger.cli.loading import Commands
 from ganger.core.errors import BadInput, Conflict, Damage, GangerError, NotFound, StoreError
 
 _PLACES: Final = {
+    "add": "add:add",
     "audit": "audit:audit",
     "backup": "backup:backup",
     "cancel": "cancel:cancel",
@@ -23,15 +24,20 @@ _PLACES: Final = {
     "kill": "kill:kill",
     "logs": "logs:logs",
     "ls": "ls:ls",
+    "map": "map:map_items",
+    "node": "node:node",
     "nodes": "nodes:nodes",
+    "progress": "progress:progress",
     "queue": "queue:queue",
     "restore": "restore:restore",
     "retry": "retry:retry",
     "rm": "rm:rm",
     "run": "run:run",
+    "schedule": "schedule:schedule",
     "show": "show:show",
     "stats": "stats:stats",
     "submit": "submit:submit",
+    "top": "top:top",
     "up": "up:up",
     "wait": "wait:wait",
     "why": "why:why",

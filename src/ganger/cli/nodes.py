@@ -11,6 +11,8 @@ from ganger.cli.words import say_length
 if TYPE_CHECKING:
     from ganger.core.node import Node
 
+COLUMNS = ("NODE", "STATE", "SEEN", "SLOTS", "QUEUES", "LABELS")
+
 
 @click.command()
 @take_store
@@ -26,12 +28,13 @@ def nodes(store: str | None, as_json: bool, everyone: bool) -> None:
         for node in shown:
             print_json(view_node(node))
     elif shown:
-        print_table(("NODE", "STATE", "SEEN", "SLOTS", "QUEUES", "LABELS"), list(map(_row, shown)))
+        print_table(COLUMNS, list(map(node_row, shown)))
     else:
         tell("no node is here" + ("" if len(found) == len(shown) else f"; {len(found)} were: see --all"))
 
 
-def _row(node: "Node") -> tuple[str, ...]:
+def node_row(node: "Node") -> tuple[str, ...]:
+    """What a person sees of a node; one that is here and has missed its beats is silent."""
     from ganger.runtime.clock import SystemClock
 
     clock = SystemClock()

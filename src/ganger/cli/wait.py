@@ -1,12 +1,12 @@
 """`ganger wait`: until tasks have ended, and how they ended as the exit code."""
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from ganger.cli.bars import show_count
 from ganger.cli.opening import run_engine, take_json, take_store
 from ganger.cli.printing import print_json, tell
 from ganger.cli.words import read_duration, read_id, say_status
@@ -14,8 +14,6 @@ from ganger.core.errors import TaskNotFound
 from ganger.core.state import Status, is_final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ganger.core.ids import TaskId
     from ganger.engine.engine import Engine
 
@@ -24,7 +22,6 @@ LATE_EXIT = 124
 """As the command `timeout` has it."""
 
 _TICK = 0.25
-Seen = Callable[[int], None]
 
 
 @click.command()
@@ -49,7 +46,7 @@ async def _wait(engine: "Engine", ids: "Sequence[TaskId]", timeout: int | None) 
 
     clock = SystemClock()
     until = None if timeout is None else clock.now() + timeout
-    with _progress(len(ids)) as seen:
+    with show_count("waiting", len(ids)) as seen:
         while True:
             left = None if until is None else max(0.0, (until - clock.now()) / 1000)
             waited = await engine.wait(ids, _TICK if left is None else min(_TICK, left))
@@ -63,21 +60,6 @@ def _known(task: "TaskId", status: int | None) -> int:
     if status is None:
         raise TaskNotFound(f"there is no task {task}", task=task)
     return status
-
-
-@contextmanager
-def _progress(total: int) -> "Iterator[Seen]":
-    """A bar on standard error while a person watches; nothing otherwise."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("waiting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("waiting", total=total)
-        yield lambda done: bar.update(shown, completed=done)
 
 
 def _print(statuses: "dict[TaskId, int]", as_json: bool) -> None:

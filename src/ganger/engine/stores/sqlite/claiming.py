@@ -147,7 +147,10 @@ def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
     rule = RULES["take" if request.start else "claim"]
     _leave_avoiding(step, heads)
     ids = apsw.carray(array("q", [head[3] for head in heads]))
-    step.run(Q.claim_take, (rule.target, request.holder, step.now, request.length, step.wall, ids))
+    step.run(Q.claim_take, (rule.target, request.holder, step.wall, ids))
+    # An end of their own is written only for those that have one: it has an index, which the others need not touch.
+    if touched := array("q", [head[3] for head in heads if head[11]]):
+        step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
     _tell(step, rule.target, request.holder, heads)
     return [_claimed(step, head, request, rule.target) for head in heads]
 

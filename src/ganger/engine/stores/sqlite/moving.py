@@ -170,7 +170,7 @@ def _write_alike(step: Step, shape: Shape, rows: list[Row]) -> None:
     if rule.ends_lease:
         outcome = (shape.identity, step.wall, shape.rule, shape.target, shape.reason, ids)
         step.run(Q.attempts_end, outcome)
-    if shape.rule == "succeed" and shape.reason is None and shape.branch:
+    if shape.rule == "succeed" and shape.reason is None and shape.branch and all(row.until is None for row in rows):
         step.run(Q.moves_succeed, (step.wall, ids))
     elif shape.rule == "start":
         step.run(Q.moves_start, (step.wall, ids))
