@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from ganger.core.node import Node
     from ganger.engine.engine import Engine
 
-_LOOK_AGAIN = 1.0
-"""Seconds after which one who waits looks by itself: a wake-up may be lost with the connection to the owner."""
-
+_LOOK_AGAIN = 0.25
 _PAGE = 1_000
 
 
@@ -59,18 +57,15 @@ async def _drain(engine: "Engine", name: str, wait: bool) -> "tuple[Node, int]":
 
 
 async def _wait(engine: "Engine", holder: "NodeId") -> int:
-    from ganger.engine.bell import Bell
-    from ganger.engine.store import EVENTS_TOPIC
+    import asyncio
 
-    total = await _count(engine, holder)
-    with Bell(engine.store, (EVENTS_TOPIC,)) as bell, show_count("draining", total) as seen:
-        while True:
-            bell.rung.clear()
+    left = total = await _count(engine, holder)
+    with show_count("draining", total) as seen:
+        while left:
+            seen(max(0, total - left))
+            await asyncio.sleep(_LOOK_AGAIN)
             left = await _count(engine, holder)
-            seen(total - left)
-            if not left:
-                return left
-            await bell.wait(_LOOK_AGAIN)
+    return left
 
 
 async def _count(engine: "Engine", holder: "NodeId") -> int:

@@ -1,0 +1,38 @@
+"""A command with places in it, and what stands in them for each item.
+
+The template is split into words once, before any item is seen, and an item is put into a word as it is. So no item can
+become two words, an option of another command, or code: there is no shell that could read it.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from ganger.core.errors import BadInput
+
+_PLACE: Final = re.compile(r"\{[./#]?\}")
+_SHELL_WORDS: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"})
+
+
+def split_template(template: str) -> list[str]:
+    """The words of the command; one that has no place for the item gets it at its end."""
+    try:
+        words = shlex.split(template)
+    except ValueError as error:
+        raise BadInput(f"the command can not be split into words: {error}", field="template") from None
+    if not words:
+        raise BadInput("the command is empty", field="template")
+    return words if any(_PLACE.search(word) for word in words) else [*words, "{}"]
+
+
+def find_shell_words(words: Sequence[str]) -> list[str]:
+    """Words that mean something to a shell, and nothing here."""
+    return [word for word in words if word in _SHELL_WORDS]
+
+
+def fill(words: Sequence[str], item: str, number: int) -> list[str]:
+    """The command for one item: {} itself, {.} without its ending, {/} without its folders, {#} its number."""
+    values = {"{}": item, "{.}": os.path.splitext(item)[0], "{/}": os.path.basename(item), "{#}": str(number)}
+    return [_PLACE.sub(lambda found: values[found[0]], word) for word in words]
