@@ -49,7 +49,7 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> None:
     stopping = asyncio.Event()
     paths = tuple(os.path.abspath(path) for path in (*given["paths"], "."))  # noqa: ASYNC240 - it reads nothing
     options = _options(given)
-    async with open_node(settings, options, NodeWishes(paths=paths)) as opened:
+    async with open_node(settings, options, NodeWishes(paths=paths, processes=options.slots)) as opened:
         await opened.engine.queues.ensure("default", by="ganger up")
         tell(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
         tell("try in another terminal: ganger submit -- echo hello")
