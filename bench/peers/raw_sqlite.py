@@ -122,7 +122,7 @@ UPDATE task SET status = 0, fence = fence + 1, holder = 7, claimed = ?1, started
 reserves = reserves + 1 WHERE id = ?2
 """
 _SETTLE_TASK = """
-UPDATE task SET status = 1, holder = NULL, kill = 0, ended = ?1, modified = ?1, attempts = attempts + 1
+UPDATE task SET status = 1, holder = NULL, ended = ?1, modified = ?1, attempts = attempts + 1
 WHERE id = ?2
 """
 _INSERT_ATTEMPT = """

@@ -35,7 +35,7 @@ EXPECTED = {
     "lapsed_of_node": ["task USING INDEX task_leased (holder=?)"],
     "lapsed_touched": ["task USING INDEX task_until (until>? AND until<?)"],
     "next_until": ["task USING COVERING INDEX task_until (until>?)"],
-    "node_kills": ["task USING INDEX task_leased (holder=?)"],
+    "node_kills": ["task USING INDEX task_kill (kill=?)"],
     "members_ended": ["task USING INDEX task_group (grp=?)"],
     "member_ended": [f"task USING {KEY} (rowid=?)"],
     "members_add": [f"task USING {KEY} (rowid=?)"],

@@ -172,6 +172,8 @@ def _write_alike(step: Step, shape: Shape, rows: list[Row]) -> None:
         step.run(Q.attempts_end, outcome)
     if shape.rule == "succeed" and shape.reason is None and shape.branch and all(row.until is None for row in rows):
         step.run(Q.moves_succeed, (step.wall, ids))
+        # Apart from the rest: the index of those to be killed has few entries, and the others need not touch it.
+        step.run(Q.kill_clear, (ids,))
     elif shape.rule == "start":
         step.run(Q.moves_start, (step.wall, ids))
     else:

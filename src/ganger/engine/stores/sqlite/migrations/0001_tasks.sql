@@ -83,6 +83,7 @@ CREATE INDEX task_avoiding ON task (lane) WHERE lane < 0;
 CREATE INDEX task_due ON task (queue, due) WHERE status = -8;
 CREATE INDEX task_leased ON task (holder, queue) WHERE holder IS NOT NULL;
 CREATE INDEX task_until ON task (until) WHERE until IS NOT NULL;
+CREATE INDEX task_kill ON task (kill) WHERE kill = 1;
 CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
 CREATE INDEX task_group ON task (grp) WHERE grp IS NOT NULL;
 CREATE INDEX task_batch ON task (batch) WHERE batch IS NOT NULL;

@@ -1,1 +1,1 @@
-SELECT id FROM task WHERE holder = ? AND holder IS NOT NULL AND kill = 1
+SELECT id FROM task WHERE kill = 1 AND holder = ?
