@@ -72,7 +72,7 @@ def settle(claimed: Claimed, outcome: Outcome, wall: int, luck: float, on_lost: 
     """The move that follows from an outcome. `luck` in [0, 1) spreads retries; `on_lost` counts for a crash alone."""
     if isinstance(outcome, Succeed):
         # The one hot path: a tuple of all fields costs half of a call with defaults.
-        fields = (claimed.id, "succeed", _SUCCEEDED, claimed.fence, None, None, None, outcome.result, 0, False, True)
+        fields = (claimed.id, "succeed", _SUCCEEDED, None, None, None, 0, False, True, claimed.fence, outcome.result)
         return Move._make(fields)
     match outcome:
         case Fail():

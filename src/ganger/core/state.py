@@ -146,22 +146,26 @@ class Move(NamedTuple):
     task: TaskId
     rule: str
     target: int
-    fence: Fence = NO_FENCE
     due: int | None = None
     priority: int | None = None
     reason: str | None = None
-    result: bytes | None = None
     avoid: int = 0
     crashed: bool = False
     branch: bool = True
+    fence: Fence = NO_FENCE
+    result: bytes | None = None
+
+
+WAY: Final = slice(1, 9)
+"""The part of a move that says where it goes: moves that agree in it can be applied together."""
 
 
 def move(task: TaskId, rule: str, fence: Fence = NO_FENCE, code: int | None = None) -> Move:
     """A move by the rule of that name. `code` is a failure's own number; a rule that ends otherwise has none."""
     target = RULES[rule].target
     if code is not None and target is Status.FAILED:
-        return Move(task, rule, max(code, target), fence)
-    return Move(task, rule, target, fence)
+        return Move(task, rule, max(code, target), fence=fence)
+    return Move(task, rule, target, fence=fence)
 
 
 class Verdict(StrEnum):

@@ -46,7 +46,7 @@ def lose(**fields: Any) -> Move:
 
 
 def test_success_carries_the_result_under_the_fence() -> None:
-    assert end(Succeed(b"42")) == Move(TaskId(7), "succeed", Status.SUCCEEDED, Fence(3), result=b"42")
+    assert end(Succeed(b"42")) == Move(TaskId(7), "succeed", Status.SUCCEEDED, fence=Fence(3), result=b"42")
 
 
 def test_a_failure_without_attempts_left_ends_the_task_with_its_code() -> None:

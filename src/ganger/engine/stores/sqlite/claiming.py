@@ -8,7 +8,7 @@ import apsw
 
 from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
-from ganger.core.ids import Fence, NodeId, TaskId
+from ganger.core.ids import NodeId, TaskId
 from ganger.core.lane import open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
@@ -78,8 +78,7 @@ def _heads(step: Step, node: Node, queues: Sequence[Queue], most: int) -> tuple[
         limited = limited or room < most
         if min(most, room) > 0:
             heads += _queue_heads(step, node, queue, min(most, room))
-    heads.sort()
-    return heads[:most], limited
+    return _best(heads, most, len(queues)), limited
 
 
 def _room(step: Step, node: Node, queue: Queue) -> int:
@@ -97,12 +96,19 @@ def _room(step: Step, node: Node, queue: Queue) -> int:
 
 def _queue_heads(step: Step, node: Node, queue: Queue, most: int) -> list[Head]:
     heads: list[Head] = []
-    for lane in _open_lanes(step, node, queue):
+    lanes = list(_open_lanes(step, node, queue))
+    for lane in lanes:
         found = list(step.run(Q.ready_head, (queue.id, lane, most)))
         if not found:
             step.shelf.line_empty(step.session, queue.id, lane)
         heads += found
-    heads.sort()
+    return _best(heads, most, len(lanes))
+
+
+def _best(heads: list[Head], most: int, sources: int) -> list[Head]:
+    """The first of them in the order of claiming; those of one source are in it already."""
+    if sources > 1:
+        heads.sort()
     return heads[:most]
 
 
@@ -152,7 +158,7 @@ def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
     if touched := array("q", [head[3] for head in heads if head[11]]):
         step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
     _tell(step, rule.target, request.holder, heads)
-    return [_claimed(step, head, request, rule.target) for head in heads]
+    return _claimed(step, heads, request, rule.target)
 
 
 def _tell(step: Step, status: int, holder: int, heads: list[Head]) -> None:
@@ -170,22 +176,26 @@ def _leave_avoiding(step: Step, heads: list[Head]) -> None:
             step.run(Q.lane_set, (step.shelf.plain_lane(step.session, head[4]), head[3]))
 
 
-def _claimed(step: Step, head: Head, request: Claim, status: int) -> Claimed:
-    *_, fence, _, _, _, _, touch, ttr = head
-    until = Moment(step.now + (ttr or request.length)) if touch else None
-    return claimed_from(step, head, (fence + 1, request.holder, until, status))
+def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
+    """The heads as their holder gets them. Spelt out for its heat: a call for each of them would cost as much again."""
+    lanes, queues, holder = step.shelf.lanes, step.shelf.queues, request.holder
+    claimed = []
+    for priority, _, queue, number, lane, spec, fence, attempts, crashes, retry, timeout, touch, ttr in heads:
+        until = Moment(step.now + (ttr or request.length)) if touch else None
+        claimed.append(Claimed._make((
+            number, queue, lanes[lane].kind, spec if spec is not None else _large_spec(step, number), fence + 1,
+            holder, until, priority, attempts, crashes,
+            retry or queues[queue].queue.policy.retry, timeout, status,
+        )))  # fmt: skip
+    return claimed
 
 
-def claimed_from(step: Step, head: Head, leased: tuple[int, int, Moment | None, int]) -> Claimed:
-    """A head as its holder gets it, with the lease that it got: fence, holder, end, status."""
-    priority, _, queue, number, lane, spec, _, attempts, crashes, retry, timeout, _, _ = head
+def claimed_again(step: Step, head: Head, leased: tuple[int, int, Moment | None, int]) -> Claimed:
+    """A head as its holder got it, with the lease that it has: fence, holder, end, status."""
     fence, holder, until, status = leased
-    shelf = step.shelf
-    return Claimed(
-        number, queue, shelf.lanes[lane].kind, spec if spec is not None else _large_spec(step, number), Fence(fence),
-        NodeId(holder), until, priority, attempts, crashes,
-        retry or shelf.queues[queue].queue.policy.retry, timeout, status,
-    )  # fmt: skip
+    request = Claim(NodeId(holder))
+    (claimed,) = _claimed(step, [(*head[:6], fence - 1, *head[7:11], False, None)], request, status)
+    return claimed._replace(until=until)
 
 
 def _large_spec(step: Step, number: int) -> bytes | None:
@@ -202,6 +212,10 @@ def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
         times += [
             Wall(known.avoid_until)
             for lane in step.shelf.lined.get(queue.id, ())
-            if step.wall < (known := step.shelf.lanes[lane]).avoid_until
+            if step.wall < (known := step.shelf.lanes[lane]).avoid_until and _has_ready(step, queue.id, lane)
         ]
     return min(times, default=None)
+
+
+def _has_ready(step: Step, queue: int, lane: int) -> bool:
+    return bool(list(step.run(Q.ready_head, (queue, lane, 1))))

@@ -5,7 +5,7 @@ import msgspec
 from ganger.core.clock import Wall
 from ganger.databases.sqlite import Session
 from ganger.engine.store import Exchange, Exchanged
-from ganger.engine.stores.sqlite.claiming import Taken, claim, claimed_from
+from ganger.engine.stores.sqlite.claiming import Taken, claim, claimed_again
 from ganger.engine.stores.sqlite.moving import apply, refusal
 from ganger.engine.stores.sqlite.noting import take_notes
 from ganger.engine.stores.sqlite.queries import Q
@@ -39,5 +39,5 @@ def replay_exchange(session: Session, receipt: bytes) -> Exchanged:
     refused, claimed, next_due, waiting = _decoder.decode(receipt)
     step = Step(session)
     rows = [row for task, fence in claimed for row in step.run(Q.claimed_again, (task, fence))]
-    again = [claimed_from(step, row[:-3], (row[6], row[-3], row[-1], row[-2])) for row in rows]
+    again = [claimed_again(step, row[:-3], (row[6], row[-3], row[-1], row[-2])) for row in rows]
     return Exchanged(refused, again, None if next_due is None else Wall(next_due), waiting)

@@ -1,15 +1,15 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
+from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple
 
 import apsw
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
-from ganger.core.state import LEASED, RULES, Counter, Move, Rule, Status, Verdict, is_final, judge
+from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Rule, Status, Verdict, is_final, judge
 from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
@@ -35,10 +35,8 @@ class Row(NamedTuple):
     kids: int
     grp: int | None
     limit_key: str | None
-    priority: int
     waits: int
-    due: int | None
-    started: int | None
+    kill: int
 
 
 class Shape(NamedTuple):
@@ -53,6 +51,18 @@ class Shape(NamedTuple):
     branch: bool
     lane: int | None
     identity: int
+    touched: bool
+
+
+class Bundle(NamedTuple):
+    """Tasks of one queue and holder that move alike, in the order in which they come."""
+
+    queue: int
+    holder: int | None
+    rows: list[Row]
+
+
+Alike = dict[Shape, list[Bundle]]
 
 
 def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
@@ -92,68 +102,90 @@ def _spans(moves: Sequence[Move]) -> Iterable[range]:
 
 
 def _apply_span(step: Step, moves: Sequence[Move], span: range, cascade: Cascade) -> list[tuple[int, str]]:
-    ids = array("q", [moves[index].task for index in span])
-    rows = {row[0]: Row._make(row) for row in step.run(Q.moves_read, (apsw.carray(ids),))}
-    allowed: list[tuple[Move, Row]] = []
+    ids = array("q", [moves[index][0] for index in span])
+    rows = {row[0]: row for row in map(Row._make, step.run(Q.moves_read, (apsw.carray(ids),)))}
+    sorting = Sorting(step)
     refused: list[tuple[int, str]] = []
     for index in span:
-        row = rows.get(moves[index].task)
-        move = _kicked(step, moves[index], row)
-        verdict = _judge(step, move, row)
-        if row is not None and verdict is Verdict.APPLIED:
-            allowed.append((move, row))
-        else:
+        move = moves[index]
+        if (row := rows.get(move[0])) is None:
+            refused.append((index, Verdict.GONE.value))
+        elif (verdict := sorting.put(move, row)) is not Verdict.APPLIED:
             refused.append((index, verdict.value))
-    _write(step, allowed, cascade)
+    _keep_results(step, sorting.results)
+    for shape, bundles in sorting.alike.items():
+        _write(step, shape, bundles, cascade)
     return refused
 
 
-def _kicked(step: Step, move: Move, row: Row | None) -> Move:
+class Sorting:
+    """Judges moves one by one and puts together those that are alike; what many have in common is asked once."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.alike: Alike = {}
+        self.results: list[tuple[int, bytes]] = []
+        self._bundles: dict[tuple[object, ...], list[Row]] = {}
+        self._good: dict[tuple[int | None, int | None], bool] = {}
+
+    def put(self, move: Move, row: Row) -> Verdict:
+        if row.status == Status.HELD:
+            move = _kicked(self.step, move, row)
+        verdict = self._judge(move, row)
+        if verdict is Verdict.APPLIED:
+            key = (move[WAY], row.queue, row.holder, row.lane, row.until is None)
+            if (rows := self._bundles.get(key)) is None:
+                rows = self._bundles[key] = self._bundle(move, row)
+            rows.append(row)
+            if move.result is not None:
+                self.results.append((move.task, move.result))
+        return verdict
+
+    def _judge(self, move: Move, row: Row) -> Verdict:
+        rule = RULES[move.rule]
+        if not rule.by_holder:
+            # A lease is given by a claim alone, which knows to whom.
+            gives = rule.target in LEASED
+            return Verdict.WRONG_STATUS if gives else judge(rule, row.status, row.fence, move.fence, True)
+        lease = (row.holder, row.until)
+        if (good := self._good.get(lease)) is None:
+            good = self._good[lease] = lease_valid(self.step, *lease)
+        return judge(rule, row.status, row.fence, move.fence, good)
+
+    def _bundle(self, move: Move, row: Row) -> list[Row]:
+        bundle = Bundle(row.queue, row.holder, [])
+        self.alike.setdefault(_shape(self.step, move, row), []).append(bundle)
+        return bundle.rows
+
+
+def _kicked(step: Step, move: Move, row: Row) -> Move:
     """A kicked task goes where it belongs at this instant: it may still wait for its parents, or not any more."""
-    if row is None or row.status != Status.HELD or move.rule not in ("kick", "kick_to_block"):
+    if move.rule not in ("kick", "kick_to_block"):
         return move
     blocked = row.waits > 0 or step.shelf.lanes[row.lane].kind in SLOTLESS
     rule = RULES["kick_to_block" if blocked else "kick"]
     return move._replace(rule=rule.name, target=rule.target)
 
 
-def _judge(step: Step, move: Move, row: Row | None) -> Verdict:
-    if row is None:
-        return Verdict.GONE
-    rule = RULES[move.rule]
-    if rule.target in LEASED and not rule.by_holder:
-        # A lease is given by a claim alone, which knows to whom.
-        return Verdict.WRONG_STATUS
-    good = not rule.by_holder or lease_valid(step, row.holder, row.until)
-    return judge(rule, row.status, row.fence, move.fence, good)
-
-
-def _write(step: Step, allowed: list[tuple[Move, Row]], cascade: Cascade) -> None:
-    identities: dict[int | None, int] = {}
-    alike: dict[Shape, list[Row]] = {}
-    for move, row in allowed:
-        alike.setdefault(_shape(step, move, row, identities), []).append(row)
-    _keep_results(step, [move for move, _ in allowed])
-    for shape, rows in alike.items():
-        _write_alike(step, shape, rows)
-        _tell(step, shape, rows)
+def _write(step: Step, shape: Shape, bundles: list[Bundle], cascade: Cascade) -> None:
+    _write_alike(step, shape, [row for bundle in bundles for row in bundle.rows])
+    for bundle in bundles:
+        _tell(step, shape, bundle)
         if is_final(shape.target):
-            _end(step, shape, rows, cascade)
+            _end(step, shape, bundle, cascade)
         elif shape.target == Status.BLOCKED:
             # A group whose last member ended while it was held has nothing left to wait for.
-            cascade.end_groups([row.id for row in rows if step.shelf.lanes[row.lane].kind == Kind.GROUP])
+            cascade.end_groups([row.id for row in bundle.rows if step.shelf.lanes[row.lane].kind == Kind.GROUP])
 
 
-def _shape(step: Step, move: Move, row: Row, identities: dict[int | None, int]) -> Shape:
-    if (identity := identities.get(row.holder)) is None:
-        identity = identities[row.holder] = _identity(step, row.holder)
-    lane = None
+def _shape(step: Step, move: Move, row: Row) -> Shape:
+    identity, lane = _identity(step, row.holder), None
     if move.avoid and identity:
         lane = step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
     elif row.lane < 0 and move.target not in (Status.QUEUED, Status.DELAYED):
         lane = step.shelf.plain_lane(step.session, row.lane)
-    _, rule, target, _, due, priority, reason, _, _, crashed, branch = move
-    return Shape(rule, target, due, priority, reason, crashed, branch, lane, identity)
+    rule, target, due, priority, reason, _, crashed, branch = move[WAY]
+    return Shape(rule, target, due, priority, reason, crashed, branch, lane, identity, row.until is not None)
 
 
 def _identity(step: Step, holder: int | None) -> int:
@@ -166,14 +198,15 @@ def _identity(step: Step, holder: int | None) -> int:
 
 
 def _write_alike(step: Step, shape: Shape, rows: list[Row]) -> None:
-    rule, ids = RULES[shape.rule], apsw.carray(array("q", [row.id for row in rows]))
+    rule, ids = RULES[shape.rule], apsw.carray(array("q", [row[0] for row in rows]))
     if rule.ends_lease:
         outcome = (shape.identity, step.wall, shape.rule, shape.target, shape.reason, ids)
         step.run(Q.attempts_end, outcome)
-    if shape.rule == "succeed" and shape.reason is None and shape.branch and all(row.until is None for row in rows):
+    if shape.rule == "succeed" and shape.reason is None and shape.branch and not shape.touched:
         step.run(Q.moves_succeed, (step.wall, ids))
         # Apart from the rest: the index of those to be killed has few entries, and the others need not touch it.
-        step.run(Q.kill_clear, (ids,))
+        if killed := array("q", [row[0] for row in rows if row.kill]):
+            step.run(Q.kill_clear, (apsw.carray(killed),))
     elif shape.rule == "start":
         step.run(Q.moves_start, (step.wall, ids))
     else:
@@ -191,23 +224,15 @@ def _bindings(step: Step, shape: Shape, rule: Rule, ids: object) -> dict[str, ob
     }  # fmt: skip
 
 
-def _tell(step: Step, shape: Shape, rows: list[Row]) -> None:
+def _tell(step: Step, shape: Shape, bundle: Bundle) -> None:
+    queue, holder, rows = bundle
     rule, target, reason = RULES[shape.rule], shape.target, shape.reason
     raised = int(shape.rule in _LOSSES)
-    for (queue, holder), alike in _by_queue_and_holder(rows):
-        step.tell(rule.fact, queue, holder or 0, [(row.id, target, row.fence + raised, reason) for row in alike])
-        step.count(queue, target, len(alike))
-        for row in alike:
-            step.count(queue, row.status, -1)
-        _free(step, shape, queue, alike)
-
-
-def _by_queue_and_holder(rows: list[Row]) -> Iterable[tuple[tuple[int, int | None], list[Row]]]:
-    """Rows of one queue and holder together, in the order in which they come."""
-    found: dict[tuple[int, int | None], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row.queue, row.holder), []).append(row)
-    return found.items()
+    step.tell(rule.fact, queue, holder or 0, [(row[0], target, row.fence + raised, reason) for row in rows])
+    step.count(queue, target, len(rows))
+    for status, n in Tally(row.status for row in rows).items():
+        step.count(queue, status, -n)
+    _free(step, shape, queue, rows)
 
 
 def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
@@ -220,23 +245,21 @@ def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
         step.freed.add(queue)
 
 
-def _keep_results(step: Step, moves: list[Move]) -> None:
-    results = [(move.task, "result", move.result, None, len(move.result)) for move in moves if move.result is not None]
+def _keep_results(step: Step, results: list[tuple[int, bytes]]) -> None:
     if results:
-        step.run_many(Q.data_put, results)
+        step.run_many(Q.data_put, [(task, "result", result, None, len(result)) for task, result in results])
 
 
-def _end(step: Step, shape: Shape, rows: list[Row], cascade: Cascade) -> None:
+def _end(step: Step, shape: Shape, bundle: Bundle, cascade: Cascade) -> None:
     cascade.ended += [
         Ended(row.id, shape.target, shape.branch, shape.reason, row.kids, row.grp)
-        for row in rows
+        for row in bundle.rows
         if row.kids or row.grp is not None
     ]
     if shape.rule == "succeed":
-        for queue, alike in groupby(rows, key=lambda row: row.queue):
-            becomes = step.shelf.queues[queue].queue.policy.becomes
-            if becomes is not None and becomes in step.shelf.queues:
-                _become(step, becomes, [row.id for row in alike])
+        becomes = step.shelf.queues[bundle.queue].queue.policy.becomes
+        if becomes is not None and becomes in step.shelf.queues:
+            _become(step, becomes, [row.id for row in bundle.rows])
 
 
 def _become(step: Step, queue: int, ids: list[int]) -> None:

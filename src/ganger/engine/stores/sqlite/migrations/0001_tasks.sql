@@ -88,7 +88,7 @@ CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
 CREATE INDEX task_group ON task (grp) WHERE grp IS NOT NULL;
 CREATE INDEX task_batch ON task (batch) WHERE batch IS NOT NULL;
 CREATE INDEX task_queue ON task (queue);
-CREATE INDEX task_unusual ON task (status) WHERE status NOT IN (-2, -1, 0, 1);
+CREATE INDEX task_unusual ON task (status) WHERE (status < -2 OR status > 1);
 CREATE INDEX task_keyed_ready ON task (queue, limit_key, priority, rank)
     WHERE limit_key IS NOT NULL AND status = -2 AND parked = 0;
 CREATE INDEX task_keyed_parked ON task (queue, limit_key, priority, rank)

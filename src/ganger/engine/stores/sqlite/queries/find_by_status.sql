@@ -2,7 +2,7 @@ SELECT task.id, task.id, queue, kind, status, priority, fence, holder, until, ke
        due, delay, retry, timeout, touch, ttr, limit_key, parked, avoid, requires, kill, attempts, crashes, reserves, timeouts,
        releases, buries, kicks, percent, info, reason, branch, retry_of, created, modified, started, ended, length(spec)
 FROM task INDEXED BY task_unusual CROSS JOIN lane ON lane.id = task.lane
-WHERE status = :status AND status NOT IN (-2, -1, 0, 1) AND task.id > :after
+WHERE status = :status AND (status < -2 OR status > 1) AND task.id > :after
   AND (:queue IS NULL OR queue = :queue)
   AND (:kind IS NULL OR kind = :kind)
   AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))

@@ -1,2 +1,2 @@
-SELECT id, queue, lane, status, fence, holder, until, kids, grp, limit_key, priority, waits, due, started
+SELECT id, queue, lane, status, fence, holder, until, kids, grp, limit_key, waits, kill
 FROM task WHERE queue = ? AND id > ? ORDER BY id LIMIT ?
