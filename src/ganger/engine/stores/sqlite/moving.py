@@ -184,8 +184,10 @@ def _shape(step: Step, move: Move, row: Row) -> Shape:
         lane = step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
     elif row.lane < 0 and move.target not in (Status.QUEUED, Status.DELAYED):
         lane = step.shelf.plain_lane(step.session, row.lane)
-    rule, target, due, priority, reason, _, crashed, branch = move[WAY]
-    return Shape(rule, target, due, priority, reason, crashed, branch, lane, identity, row.until is not None)
+    return Shape(
+        move.rule, move.target, move.due, move.priority, move.reason, move.crashed, move.branch,
+        lane, identity, row.until is not None,
+    )  # fmt: skip
 
 
 def _identity(step: Step, holder: int | None) -> int:

@@ -1,15 +1,12 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple, cast
 
-import apsw
-
-from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup, UnknownParent
+from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup
 from ganger.core.event import Fact
-from ganger.core.graph import Edge, Fate, Join, fate, holds, lost_reason
+from ganger.core.graph import Edge, Fate, Join, fate
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.lease import Renewal
@@ -21,21 +18,17 @@ from ganger.engine.store import INLINE_SPEC, Submission, Submitted
 from ganger.engine.stores.sqlite.cascade import Cascade
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
+from ganger.engine.stores.sqlite.linking import Links
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.shelf import Shelved
 from ganger.engine.stores.sqlite.step import EntryRow, Step
 
-_PLAIN = NewTask(QueueId(0), "")[4:]
-_LINKED = _PLAIN[2:]
-_LIFO = -1
+_LINKED: Final = NewTask(QueueId(0), "")[6:]
+"""The end of a task that has a place in a queue, perhaps edges, and nothing else."""
 
-
-class Parent(NamedTuple):
-    """What a child needs to know of a task that is already there."""
-
-    status: int
-    branch: bool
-    reason: str | None
+_LIFO: Final = -1
+_MANY: Final = 16
+"""So many edges of one task are worth a statement of their own."""
 
 
 def submit(session: Session, request: Submission) -> Submitted:
@@ -53,7 +46,7 @@ def take_ids(step: Step, tasks: tuple[NewTask, ...]) -> tuple[list[TaskId], list
     first = step.shelf.next_task
     keyed = [(index, task) for index, task in enumerate(tasks) if task.key is not None]
     step.shelf.next_task = first + len(tasks)
-    ids = [TaskId(number) for number in range(first, first + len(tasks))]
+    ids = cast(list[TaskId], list(range(first, first + len(tasks))))
     seen: dict[str, TaskId] = {}
     existing = []
     for index, task in keyed:
@@ -78,6 +71,16 @@ def _key_holder(step: Step, task: NewTask, seen: dict[str, TaskId]) -> TaskId | 
     return holder
 
 
+class Path(NamedTuple):
+    """Where plain tasks of one queue and kind go: lane, sign of the rank, and the entries of their event."""
+
+    queue: int
+    kind: str
+    lane: int
+    sign: int
+    entries: list[EntryRow]
+
+
 class Births:
     """The new tasks of one submission on their way into the table."""
 
@@ -88,12 +91,13 @@ class Births:
         self.existing = existing
         self.first = step.shelf.next_task - len(tasks)
         self.entries: dict[int, list[EntryRow]] = {}
-        self.edges: list[tuple[int, int, str]] = []
         self.linked: list[tuple[object, ...]] = []
         self.doomed: list[tuple[TaskId, str]] = []
         self.groups: list[TaskId] = []
-        self.parents = self._read_parents()
-        self.kids = self._count_kids()
+        self.related = [
+            task for index, task in enumerate(tasks) if (task.parents or task.group) and index not in existing
+        ]
+        self.links = Links(step, ids, existing, [task.parents for task in self.related if task.parents])
         self.members = self._count_members()
         self.orders: dict[tuple[int, str, tuple[str, ...]], tuple[int, int, bool]] = {}
 
@@ -102,8 +106,7 @@ class Births:
         step.run_many(Q.task_insert_plain, self._rows())
         if self.linked:
             step.run_many(Q.task_insert_linked, self.linked)
-        if self.edges:
-            step.run_many(Q.edge_insert, self.edges)
+        self.links.store(self.first)
         self._tell_elders()
         if self.members:
             self._refuse_rings()
@@ -116,32 +119,41 @@ class Births:
         cascade.run()
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
-        """The rows of plain tasks, streamed; the others are stored on the way."""
-        wall = self.step.wall
+        """The rows of plain tasks, streamed; the others are stored on the way. Spelt out for its heat."""
+        wall, kids, path = self.step.wall, self.links.kids, Path(0, "", 0, 1, [])
         for index, task in enumerate(self.tasks):
-            plain = task[4:] == _PLAIN
-            if (not plain and (task.delay or task[6:] != _LINKED)) or task.kind in SLOTLESS:
+            number, spec = self.ids[index], task[2]
+            if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC:
                 self._special(index, task)
                 continue
-            number, (lane, sign, batched) = self.ids[index], self._order(task)
-            if batched:
-                self._special(index, task)
-                continue
-            row = (task.priority, number * sign, self._spec(number, task.spec), wall, wall)
-            if plain and number not in self.kids:
-                self._enter(task.queue, number, Status.QUEUED)
-                yield number, task.queue, lane, -2, *row
+            if task[0] != path.queue or task[1] != path.kind:
+                if (found := self._path(task)) is None:
+                    self._special(index, task)
+                    continue
+                path = found
+            queue, _, lane, sign, entries = path
+            if task[5] or number in kids:
+                status, waits = self._link(number, task[5])
+                entries.append((number, status, 0, None))
+                row = (number, queue, lane, status, task[3], number * sign, spec, wall, wall, waits, kids[number])
+                self.linked.append(row)
             else:
-                self.linked.append(self._link(number, task, lane, row))
+                entries.append((number, -2, 0, None))
+                yield number, queue, lane, -2, task[3], number * sign, spec, wall, wall
 
-    def _link(self, number: TaskId, task: NewTask, lane: int, row: tuple[object, ...]) -> tuple[object, ...]:
-        """The row of a task that is plain but for its edges: most tasks of a large graph are."""
-        waits, dead = self._edges_of(number, task) if task.parents else (0, None)
-        status = Status.BLOCKED if waits or dead is not None else Status.QUEUED
-        self._enter(task.queue, number, status)
+    def _path(self, task: NewTask) -> "Path | None":
+        """Where tasks of this queue and kind go that have nothing but edges; None if there is more to them."""
+        lane, sign, batched = self._order(task)
+        if batched or task.kind in SLOTLESS:
+            return None
+        return Path(task.queue, task.kind, lane, sign, self.entries.setdefault(task.queue, []))
+
+    def _link(self, number: TaskId, parents: tuple[Edge, ...]) -> tuple[int, int]:
+        """Store the edges of a task that is plain but for them, as most tasks of a large graph are."""
+        _, _, waits, _, dead = self.links.tie(number, parents)
         if dead is not None:
             self.doomed.append((number, dead))
-        return number, task.queue, lane, status, *row, waits, self.kids.get(number, 0)
+        return Status.BLOCKED if waits or dead is not None else Status.QUEUED, waits
 
     def _order(self, task: NewTask) -> tuple[int, int, bool]:
         """Lane, sign of the rank, and whether its queue makes batches: looked up once per queue, kind and labels."""
@@ -166,7 +178,7 @@ class Births:
             return
         step, number = self.step, self.ids[index]
         lane, sign, _ = self._order(task)
-        waits, dead = self._edges_of(number, task)
+        waits, dead = self._join(number, task)
         due = _due(task, step.wall, waits)
         status = _born(task, waits, dead is not None, due, step.wall)
         if task.kind == Kind.GROUP:
@@ -174,7 +186,7 @@ class Births:
             self.groups += [number] * (waits == 0)
         step.run(Q.task_insert, (
             number, task.queue, lane, status, task.priority, number * sign, self._spec(number, task.spec),
-            step.wall, step.wall, task.limit_key is not None, due, waits, self.kids.get(number, 0),
+            step.wall, step.wall, task.limit_key is not None, due, waits, self.links.kids[number],
             self._group(task), self._batch(task.queue), task.key, task.limit_key, task.join == Join.ANY, task.delay,
             task.retry, task.timeout, task.renewal == Renewal.TOUCH, task.ttr, task.description, task.retry_of,
             task.open_group,
@@ -185,31 +197,16 @@ class Births:
         if task.limit_key is not None:
             step.keys.add((task.queue, task.limit_key))
 
-    def _edges_of(self, number: TaskId, task: NewTask) -> tuple[int, str | None]:
-        """Store the task's edges; how many are undecided, and why it can never run, if so."""
-        waits, held, dead = 0, 0, None
-        for parent, edge in self._distinct(task.parents):
-            self.edges.append((parent, number, edge.on))
-            known = self.parents.get(parent)
-            if known is None:
-                waits += 1
-            elif holds(edge.on, known.status, known.branch):
-                held += 1
-            else:
-                dead = dead or lost_reason(edge.on, parent, known.status, known.reason)
+    def _join(self, number: TaskId, task: NewTask) -> tuple[int, str | None]:
+        """Store the task's edges; for how many it waits, and why it can never run, if so."""
+        _, _, waits, held, dead = self.links.tie(number, task.parents)
         if task.join == Join.ALL:
             return waits, dead
         end = fate(Join.ANY, waits, held)
         return (0 if end == Fate.READY else waits), (dead if end == Fate.LOST else None)
 
-    def _distinct(self, parents: tuple[Edge, ...]) -> Iterable[tuple[TaskId, Edge]]:
-        return {self._resolve(edge.parent): edge for edge in parents}.items()
-
-    def _resolve(self, reference: int) -> TaskId:
-        return TaskId(reference) if reference > 0 else self.ids[-reference - 1]
-
     def _group(self, task: NewTask) -> TaskId | None:
-        return self._resolve(task.group) if task.group else None
+        return self.links.resolve(task.group) if task.group else None
 
     def _spec(self, number: TaskId, spec: bytes) -> bytes | None:
         if len(spec) <= INLINE_SPEC:
@@ -241,54 +238,11 @@ class Births:
         step.woken.add(queue)
         step.tell(Fact.SUBMITTED, queue, 0, entries)
 
-    def _read_parents(self) -> dict[int, Parent]:
-        """The parents that have ended; one that is not there is refused. Of a large join hardly any has ended."""
-        wanted = {
-            edge.parent
-            for index, task in enumerate(self.tasks)
-            if task.parents and index not in self.existing
-            for edge in task.parents
-            if edge.parent > 0
-        }
-        wanted |= {self.ids[index] for index in self.existing if self.ids[index] < self.first}
-        if not wanted:
-            return {}
-        ids = array("q", wanted)
-        ((there,),) = self.step.run(Q.parents_count, (apsw.carray(ids),))
-        if there < len(wanted):
-            self._refuse_missing(wanted)
-        rows = self.step.run(Q.parents_final, (apsw.carray(ids),))
-        return {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
-
-    def _refuse_missing(self, wanted: set[int]) -> None:
-        known = {row[0] for row in self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),))}
-        first = min(wanted - known)
-        raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
-
-    def _count_kids(self) -> Counter[TaskId]:
-        """How many children each task gets by this submission."""
-        return Counter(
-            parent
-            for index, task in enumerate(self.tasks)
-            if task.parents and index not in self.existing
-            for parent, _ in self._distinct(task.parents)
-        )
-
     def _count_members(self) -> Counter[TaskId]:
-        return Counter(
-            self._resolve(task.group)
-            for index, task in enumerate(self.tasks)
-            if task.group and index not in self.existing
-        )
+        return Counter(self.links.resolve(task.group) for task in self.related if task.group)
 
     def _tell_elders(self) -> None:
-        """Parents and groups that were there before get their new children and members counted."""
-        elders: dict[int, list[TaskId]] = {}
-        for parent, n in self.kids.items():
-            if parent < self.first:
-                elders.setdefault(n, []).append(parent)
-        for n, parents in elders.items():
-            self.step.run(Q.kids_add_all, (n, apsw.carray(array("q", parents))))
+        """Groups that were there before get their new members counted."""
         for group, n in self.members.items():
             if not self._is_born_group(group) and not list(self.step.run(Q.members_add, (n, group))):
                 raise UnknownGroup(f"task {group} is not a group that still takes members", task=group)

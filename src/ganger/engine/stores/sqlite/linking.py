@@ -1,0 +1,133 @@
+"""How the edges of a submission are stored: together where many lead from one task, or to one."""
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import apsw
+
+from ganger.core.errors import UnknownParent
+from ganger.core.graph import Edge, holds, lost_reason
+from ganger.core.ids import TaskId
+from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.step import Step
+
+_MANY: Final = 16
+"""So many edges are worth a statement of their own."""
+
+
+class Parent(NamedTuple):
+    """What a child needs to know of a task that is already there."""
+
+    status: int
+    branch: bool
+    reason: str | None
+
+
+class Ties(NamedTuple):
+    """Edges that a task has: undecided ones (`waits`), those that hold, and why one never will, if so.
+
+    `broods` gather the children that have them.
+    """
+
+    parents: tuple[Edge, ...]
+    broods: "list[array[int]]"
+    waits: int
+    held: int
+    dead: str | None
+
+
+class Links:
+    """The edges of one submission: `families` are the parents of those of its tasks that have any.
+
+    `kids` counts the children that each task gets.
+    """
+
+    def __init__(self, step: Step, ids: list[TaskId], existing: set[int], families: list[tuple[Edge, ...]]) -> None:
+        self.step = step
+        self.ids = ids
+        self.existing = existing
+        self.parents = self._read_parents(families, step.shelf.next_task - len(ids))
+        self.kids = Counter(parent for parents in families for parent, _ in self._distinct(parents))
+        self._ties = Ties((), [], 0, 0, None)
+        self._gathered: dict[tuple[int, str], array[int]] = {}
+        self._joins: list[tuple[array[int], str, array[int]]] = []
+
+    def store(self, first: int) -> None:
+        """Store what was tied; parents that were there before (ids below `first`) have more children now."""
+        self._store_edges()
+        elders: dict[int, array[int]] = {}
+        for parent, n in self.kids.items():
+            if parent < first:
+                elders.setdefault(n, array("q")).append(parent)
+        for n, parents in elders.items():
+            self.step.run(Q.kids_add_all, (n, apsw.carray(parents)))
+
+    def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
+        """Keep edges to be stored, and see what is known of them. Many children may have the very same parents."""
+        if parents is not self._ties.parents:
+            self._ties = self._tie(parents)
+        for brood in self._ties.broods:
+            brood.append(child)
+        return self._ties
+
+    def _tie(self, parents: tuple[Edge, ...]) -> Ties:
+        edges = self._distinct(parents)
+        held, dead, ended = 0, None, [(parent, on) for parent, on in edges if parent in self.parents]
+        for parent, on in ended:
+            known = self.parents[parent]
+            if holds(on, known.status, known.branch):
+                held += 1
+            else:
+                dead = dead or lost_reason(on, parent, known.status, known.reason)
+        return Ties(parents, self._broods(edges), len(edges) - len(ended), held, dead)
+
+    def _broods(self, edges: list[tuple[int, str]]) -> "list[array[int]]":
+        """Where the children of these edges are gathered; many parents of one child are a brood the other way round."""
+        if len(edges) < _MANY:
+            return [self._gathered.setdefault(edge, array("q")) for edge in edges]
+        joins = [(array("q", [parent for parent, each in edges if each == on]), on) for on in {on for _, on in edges}]
+        children: array[int] = array("q")
+        self._joins += [(found, on, children) for found, on in joins]
+        return [children]
+
+    def _store_edges(self) -> None:
+        """Those of one parent, or of one child, by one statement where they are many."""
+        run, few = self.step.run, []
+        for (parent, on), children in self._gathered.items():
+            if len(children) < _MANY:
+                few += [(parent, child, on) for child in children]
+            else:
+                run(Q.edge_insert_brood, (parent, on, apsw.carray(children)))
+        if few:
+            self.step.run_many(Q.edge_insert, few)
+        for parents, on, children in self._joins:
+            for child in children:
+                run(Q.edge_insert_join, (child, on, apsw.carray(parents)))
+
+    def _distinct(self, parents: tuple[Edge, ...]) -> list[tuple[int, str]]:
+        """Edges by id. Two may lead to one task, where a key gave one that was there: the last of them counts."""
+        found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
+        return list(found.items())
+
+    def resolve(self, reference: int) -> TaskId:
+        return TaskId(reference) if reference > 0 else self.ids[-reference - 1]
+
+    def _read_parents(self, families: Sequence[tuple[Edge, ...]], first: int) -> dict[int, Parent]:
+        """The parents that have ended; one that is not there is refused. Of a large join hardly any has ended."""
+        wanted = {parent for parents in families for parent, _ in parents if parent > 0}
+        wanted |= {self.ids[index] for index in self.existing if self.ids[index] < first}
+        if not wanted:
+            return {}
+        ids = array("q", wanted)
+        ((there,),) = self.step.run(Q.parents_count, (apsw.carray(ids),))
+        if there < len(wanted):
+            self._refuse_missing(wanted)
+        rows = self.step.run(Q.parents_final, (apsw.carray(ids),))
+        return {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
+
+    def _refuse_missing(self, wanted: set[int]) -> None:
+        known = {row[0] for row in self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),))}
+        first = min(wanted - known)
+        raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
