@@ -116,8 +116,8 @@ def _stand(
         _COLUMNS.format(more=more) + _NUMBERS + f"SELECT {start} + i, {fixed}, {values.format(start=start)} FROM n",
         {"size": size},
     )
-    run("INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", (queue, status, size))
-    run("UPDATE store SET next_task = ?", (start + size + 1,))
+    run("INSERT INTO book VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", (queue, status, size))
+    run("INSERT INTO book VALUES (-1, 'next_task', ?) ON CONFLICT DO UPDATE SET n = excluded.n", (start + size + 1,))
     return int(start)
 
 

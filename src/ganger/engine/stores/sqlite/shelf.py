@@ -6,7 +6,7 @@ its way back with the session. Tallies are written once per transaction, however
 
 import json
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ from ganger.databases.sqlite import Session
 from ganger.engine.stores.sqlite.queries import Q
 
 TallyKey = tuple[int, int]
+_STORE: Final = -1
+"""In the book, where a queue's numbers have its id: what is the whole store's."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -100,8 +103,7 @@ class Shelf:
     def forget_queue(self, session: Session, number: int) -> None:
         """Drop a queue with its books: nobody asks for them any more, and its number does not come again."""
         self.put_queue(session, None, number)
-        for statement in (Q.tally_drop, Q.counter_drop):
-            session.connection.execute(statement, (number,))
+        session.connection.execute(Q.book_drop, (number,))
         lined = self.lined.pop(number, set())
         tally, counters = _cut(self.tally, number), _cut(self.counters, number)
         session.rolled_back(lambda: self._know_books(number, lined, tally, counters))
@@ -142,10 +144,14 @@ class Shelf:
 
     def flush(self, session: Session) -> None:
         """Write what changed in this transaction; run once, just before the commit."""
-        run = session.connection.executemany
-        run(Q.tally_set, [(*key, self.tally[key]) for key in self.dirty_tally & self.tally.keys()])
-        run(Q.counter_set, [(*name, self.counters[name]) for name in self.dirty_counters & self.counters.keys()])
-        session.connection.execute(Q.store_next, (self.next_task, self.next_batch, self.next_event))
+        rows: list[tuple[int, object, int]] = [
+            (_STORE, "next_task", self.next_task),
+            (_STORE, "next_batch", self.next_batch),
+            (_STORE, "next_event", self.next_event),
+        ]
+        rows += [(*key, self.tally[key]) for key in self.dirty_tally & self.tally.keys()]
+        rows += [(*name, self.counters[name]) for name in self.dirty_counters & self.counters.keys()]
+        session.connection.executemany(Q.book_set, rows)
         self.dirty_tally.clear()
         self.dirty_counters.clear()
 

@@ -1,10 +1,7 @@
 -- One row: what the store knows of itself. `tag` is its number, `boot` the boot whose moments its leases mean.
 CREATE TABLE store (
     tag INTEGER NOT NULL,
-    boot TEXT NOT NULL,
-    next_task INTEGER NOT NULL,
-    next_batch INTEGER NOT NULL,
-    next_event INTEGER NOT NULL
+    boot TEXT NOT NULL
 );
 
 -- Names need not be unique: a queue is its id, which no later queue gets.
@@ -178,20 +175,17 @@ CREATE TABLE node (
 );
 CREATE INDEX node_uncleared ON node (id) WHERE cleared = 0 AND state IN ('lost', 'left');
 
--- How many tasks of a queue have a status now, and how often a fact was told.
-CREATE TABLE tally (
+-- Every small number that nearly each commit changes, side by side, so that it writes one page and not three: how many
+-- tasks of a queue have a status now (the name is that integer), how often a fact was told (a text), and under the
+-- queue -1 the next task, batch and event.
+CREATE TABLE book (
     queue INTEGER NOT NULL,
-    status INTEGER NOT NULL,
+    name NOT NULL,
     n INTEGER NOT NULL,
-    PRIMARY KEY (queue, status)
+    PRIMARY KEY (queue, name)
 ) WITHOUT ROWID;
-
-CREATE TABLE counter (
-    queue INTEGER NOT NULL,
-    fact TEXT NOT NULL,
-    n INTEGER NOT NULL,
-    PRIMARY KEY (queue, fact)
-) WITHOUT ROWID;
+CREATE VIEW tally AS SELECT queue, name AS status, n FROM book WHERE queue >= 0 AND typeof(name) = 'integer';
+CREATE VIEW counter AS SELECT queue, name AS fact, n FROM book WHERE queue >= 0 AND typeof(name) = 'text';
 
 CREATE TABLE audit (
     position INTEGER PRIMARY KEY,

@@ -1,1 +1,5 @@
-SELECT tag, boot, next_task, next_batch, next_event FROM store
+SELECT tag, boot,
+       coalesce((SELECT n FROM book WHERE queue = -1 AND name = 'next_task'), 1),
+       coalesce((SELECT n FROM book WHERE queue = -1 AND name = 'next_batch'), 1),
+       coalesce((SELECT n FROM book WHERE queue = -1 AND name = 'next_event'), 1)
+FROM store

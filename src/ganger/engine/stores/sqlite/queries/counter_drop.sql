@@ -1,1 +1,0 @@
-DELETE FROM counter WHERE queue = ?

@@ -1,1 +1,0 @@
-INSERT INTO counter (queue, fact, n) VALUES (?, ?, ?) ON CONFLICT (queue, fact) DO UPDATE SET n = excluded.n

@@ -1,1 +1,0 @@
-UPDATE store SET next_task = ?, next_batch = ?, next_event = ?
