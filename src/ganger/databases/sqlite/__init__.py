@@ -4,7 +4,7 @@ from apsw import Connection
 
 from ganger.databases.sqlite.limits import Limits
 from ganger.databases.sqlite.migrate import Migration, load_migrations, load_queries
-from ganger.databases.sqlite.operation import Operation, Session
+from ganger.databases.sqlite.operation import Operation, Session, Together
 from ganger.databases.sqlite.place import Host, LocalHost
 from ganger.databases.sqlite.probes import PROBES, Probe, no_probe
 from ganger.databases.sqlite.receipts import prune_units
@@ -24,6 +24,7 @@ __all__ = [
     "Rank",
     "Session",
     "SharedFile",
+    "Together",
     "load_migrations",
     "load_queries",
     "no_probe",

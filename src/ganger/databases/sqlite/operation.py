@@ -1,6 +1,6 @@
 """What a shared file runs: operations, and the session that each is handed inside the owner's transaction."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -80,6 +80,17 @@ class Session:
         return tuple(dict.fromkeys(self._topics))
 
 
+class Together(NamedTuple):
+    """How requests of one operation that wait at the same moment are run as one, which costs less than each alone.
+
+    `fits`: this one may be run so. `join` makes one request of several, and `split` their replies of its reply.
+    """
+
+    fits: Callable[[Any], bool]
+    join: Callable[[Sequence[Any]], Any]
+    split: Callable[[Any], Sequence[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[Req, Rep]):
     """A named unit of work that any process on the file may ask for.
@@ -88,6 +99,7 @@ class Operation(Generic[Req, Rep]):
     after a rollback, so it has no effects outside the session. `request` and `reply` are types that msgspec can
     carry. With `needs_space` it is refused (StoreFull) while only the reserve is left. `receipt` makes a few bytes
     from which `replay` rebuilds the reply, should the caller have to ask again; without it the reply itself is kept.
+    `together` says how several are run as one; if that fails, each is run alone.
     """
 
     name: str
@@ -97,6 +109,7 @@ class Operation(Generic[Req, Rep]):
     needs_space: bool = False
     receipt: Callable[[Rep], bytes] | None = None
     replay: Callable[[Session, bytes], Rep] | None = None
+    together: Together | None = None
 
 
 class Entry(NamedTuple):
@@ -121,6 +134,10 @@ class Catalogue:
         if (entry := self._entries.get(name)) is None:
             raise StoreError(f"the owner of the file knows no operation {name!r}: is it of another version?", name=name)
         return entry
+
+    def together(self, name: str) -> Together | None:
+        entry = self._entries.get(name)
+        return None if entry is None else entry.operation.together
 
     def encode(self, value: object) -> bytes:
         """The bytes of a request or reply; one that no frame can hold is refused."""

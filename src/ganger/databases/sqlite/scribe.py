@@ -5,6 +5,9 @@ What can go wrong, and why this is right:
 A unit fails. It runs in a savepoint of its own; the savepoint is rolled back, what it asked of the session is taken
 back, and only its caller hears of it. A group of one needs no savepoint: its transaction is rolled back instead.
 
+Many small units wait. Where the operation allows it they are run as one, in one savepoint; if that fails each is run by
+itself, so that the one at fault is found and the others do not suffer.
+
 A unit is asked for twice, because the owner died between the commit and the answer. A unit that came from another
 process leaves a receipt under its identity in the very transaction that does its work. Asked again, it is answered
 from the receipt. A unit that wrote nothing leaves none: to run it again is right.
@@ -20,6 +23,7 @@ An answer is given only after COMMIT has returned; replies are encoded before it
 encoded is a failure of its unit and not a commit that nobody hears of.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -77,7 +81,7 @@ class Scribe:
     def _commit(self, units: Sequence[Unit]) -> Group:
         session = self._begin()
         try:
-            answers = self._run_all(session, units)
+            answers, left = self._run_all(session, units)
             self._probe("scribe.before_commit")
             self._store_receipts()
             session.flush()
@@ -85,7 +89,7 @@ class Scribe:
         except Exception as error:
             raise self._abandon(session, error) from error
         self._probe("scribe.committed_before_reply")
-        return Group(answers, session.topics(), units[len(answers) :])
+        return Group(answers, session.topics(), left)
 
     def _begin(self) -> Session:
         now = self._clock.now()
@@ -98,16 +102,75 @@ class Scribe:
         self._probe("scribe.begun")
         return Session(self._file.connection, now, self._clock.wall(), self._file.state)
 
-    def _run_all(self, session: Session, units: Sequence[Unit]) -> list[Answer]:
+    def _run_all(self, session: Session, units: Sequence[Unit]) -> tuple[list[Answer], list[Unit]]:
+        """The answers, and the units that were not looked at."""
         if len(units) == 1:
-            return [(units[0], self._run_alone(session, units[0]))]
+            return [(units[0], self._run_alone(session, units[0]))], []
         answers: list[Answer] = []
+        waiting = self._put_together(units)
         until = session.now + self._limits.group_ms
-        for unit in units:
-            answers.append((unit, self._run_among(session, unit)))
+        while waiting:
+            batch = waiting.popleft()
+            if len(batch) > 1:
+                answers += self._run_together(session, batch)
+            else:
+                answers.append((batch[0], self._run_among(session, batch[0])))
             if self._clock.now() >= until:
                 break
-        return answers
+        return answers, [unit for batch in waiting for unit in batch]
+
+    def _put_together(self, units: Sequence[Unit]) -> deque[list[Unit]]:
+        """Units that can be run as one, and the others each by itself."""
+        batches: deque[list[Unit]] = deque()
+        alike: dict[str, list[Unit]] = {}
+        for unit in units:
+            together = None if unit.again else self._catalogue.together(unit.operation)
+            if together is None or not together.fits(unit.request):
+                batches.append([unit])
+            elif (batch := alike.get(unit.operation)) is not None and len(batch) < self._limits.local_units:
+                batch.append(unit)
+            else:
+                alike[unit.operation] = [unit]
+                batches.append(alike[unit.operation])
+        return batches
+
+    def _run_together(self, session: Session, batch: list[Unit]) -> list[Answer]:
+        execute = self._file.connection.execute
+        mark, receipts = session.mark(), len(self._receipts)
+        execute("SAVEPOINT units")
+        try:
+            outcomes = self._perform_together(session, batch)
+        except Exception as error:
+            self._check_alive(error)
+            execute("ROLLBACK TO units")
+            session.rewind(mark)
+            del self._receipts[receipts:]
+            outcomes = [self._run_among(session, unit) for unit in batch]
+        execute("RELEASE units")
+        return list(zip(batch, outcomes, strict=True))
+
+    def _perform_together(self, session: Session, batch: list[Unit]) -> list[Outcome]:
+        entry = self._catalogue.find(batch[0].operation)
+        together = entry.operation.together
+        assert together is not None
+        self._refuse_if_full(entry)
+        value = entry.operation.run(session, together.join([unit.request for unit in batch]))
+        self._probe("scribe.unit_run")
+        self._check_open(session, batch[0])
+        replies = together.split(value)
+        return [self._answer(session, entry, *pair) for pair in zip(batch, replies, strict=True)]
+
+    def _check_open(self, session: Session, unit: Unit) -> None:
+        if not session.connection.in_transaction:
+            raise GroupLost(StoreBroken(f"operation {unit.operation!r} ended the transaction it ran in"))
+
+    def _answer(self, session: Session, entry: Entry, unit: Unit, value: Any) -> Outcome:
+        """The outcome of a unit that wrote something; one from another process leaves a receipt."""
+        if unit.identity is None:
+            return Outcome(value)
+        encoded = self._catalogue.encode(value)
+        self._keep_receipt(session, unit.identity, _receipt(entry, value, encoded))
+        return Outcome(value, encoded=encoded)
 
     def _run_alone(self, session: Session, unit: Unit) -> Outcome:
         execute = self._file.connection.execute
@@ -147,14 +210,10 @@ class Scribe:
         changes, asked = session.connection.total_changes(), session.flushes_asked
         value = entry.operation.run(session, unit.request)
         self._probe("scribe.unit_run")
-        if not session.connection.in_transaction:
-            raise GroupLost(StoreBroken(f"operation {unit.operation!r} ended the transaction it ran in"))
-        if unit.identity is None:
-            return Outcome(value)
-        encoded = self._catalogue.encode(value)
+        self._check_open(session, unit)
         if session.connection.total_changes() != changes or session.flushes_asked != asked:
-            self._keep_receipt(session, unit.identity, _receipt(entry, value, encoded))
-        return Outcome(value, encoded=encoded)
+            return self._answer(session, entry, unit, value)
+        return Outcome(value, encoded=b"" if unit.identity is None else self._catalogue.encode(value))
 
     def _refuse_if_full(self, entry: Entry) -> None:
         if self._reserve.full and entry.operation.needs_space:

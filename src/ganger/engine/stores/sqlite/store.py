@@ -38,13 +38,13 @@ from ganger.engine.stores.sqlite.noting import write
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.shelf import Shelf, load
 from ganger.engine.stores.sqlite.step import Step
-from ganger.engine.stores.sqlite.submitting import submit
+from ganger.engine.stores.sqlite.submitting import TOGETHER, submit
 from ganger.engine.stores.sqlite.tending import tend
 
 APPLICATION: Final = "ganger"
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
-    Operation("submit", Submission, Submitted, submit, needs_space=True),
+    Operation("submit", Submission, Submitted, submit, needs_space=True, together=TOGETHER),
     Operation("exchange", Exchange, Exchanged, exchange, receipt=exchange_receipt, replay=replay_exchange),
     Operation("write", tuple[Note, ...], list[tuple[int, str]], write),
     Operation("edit", Edits, None, edit),

@@ -1,7 +1,7 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
 from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup
@@ -13,7 +13,7 @@ from ganger.core.lease import Renewal
 from ganger.core.queue import Sort
 from ganger.core.state import Status
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
-from ganger.databases.sqlite import Session
+from ganger.databases.sqlite import Session, Together
 from ganger.engine.store import INLINE_SPEC, Submission, Submitted
 from ganger.engine.stores.sqlite.cascade import Cascade
 from ganger.engine.stores.sqlite.guard import check_under
@@ -39,6 +39,26 @@ def submit(session: Session, request: Submission) -> Submitted:
     step.act(request.act)
     step.finish()
     return Submitted(ids, existing)
+
+
+def _is_one(request: Submission) -> bool:
+    """One task that refers to no other: such submissions can be stored as one, and nobody sees a difference."""
+    if len(request.tasks) != 1 or request.under is not None or request.act is not None:
+        return False
+    (task,) = request.tasks
+    return not task.parents and not task.group
+
+
+def _join_ones(requests: Sequence[Submission]) -> Submission:
+    return Submission(tuple(request.tasks[0] for request in requests))
+
+
+def _split_ones(reply: Submitted) -> list[Submitted]:
+    existing = set(reply.existing)
+    return [Submitted([number], [0] if index in existing else []) for index, number in enumerate(reply.ids)]
+
+
+TOGETHER: Final = Together(_is_one, _join_ones, _split_ones)
 
 
 def take_ids(step: Step, tasks: tuple[NewTask, ...]) -> tuple[list[TaskId], list[int]]:
