@@ -14,6 +14,10 @@ limit is counted per node.
 What a wake-up may not do is get lost between the look and the wait. A party listens before it looks and counts its
 wake-ups; an empty answer that was asked for before the last wake-up counts for nothing.
 
+Tasks may come one by one in a stream, and each would be a question of its own, with a commit of its own. If one came
+while the last question was out, the next is held back for a millisecond, and takes what came meanwhile. Whoever waits
+for one task after the other is not slowed down by it: nothing comes while that one is being handed out.
+
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
 elsewhere (the slots of a node are shared by all queues), so they look again at most once a second while anything
 happens at all.
@@ -45,6 +49,9 @@ from ganger.engine.store import (
 
 IDLE_PARTIES: Final = 1_024
 """So many parties without anybody in them keep listening, so that who comes back need not begin anew."""
+
+GATHER: Final = 0.001
+"""Seconds for which a party holds its question back while tasks come in a stream, to take several at once."""
 
 SECOND_LOOK: Final = 1.0
 SHORTEST_NAP: Final = 0.005
@@ -185,6 +192,9 @@ class Line:
                     await self._regroup()
                 if not (asking := self._askers()):
                     break
+                if any(waiter.party is not None and waiter.party.streaming for waiter in asking):
+                    await asyncio.sleep(GATHER)
+                    asking = self._askers()
                 await self._ask(asking)
         except Exception as error:
             self._send_away(error)
@@ -219,6 +229,7 @@ class Line:
         replies = await asyncio.gather(*questions, return_exceptions=True)
         for (waiter, party, wakes), reply in zip(asked, replies, strict=True):
             waiter.asking = False
+            party.streaming = waiter.claim.most > 1 and party.wakes != wakes
             if isinstance(reply, BaseException):
                 self._refuse(party, waiter, reply)
             elif reply.claimed:

@@ -41,10 +41,11 @@ class Party:
     """Waiters to whom the same tasks are open, in the order in which they came.
 
     `barren` are the holders that got nothing since the last wake-up, with whether a limit was the cause. `personal`:
-    some limit is counted per node, so the limit of one says nothing about another.
+    some limit is counted per node, so the limit of one says nothing about another. `streaming`: a wake-up came while
+    the last question was out.
     """
 
-    __slots__ = ("barren", "due", "key", "looking", "personal", "topics", "waiters", "wakes", "width")
+    __slots__ = ("barren", "due", "key", "looking", "personal", "streaming", "topics", "waiters", "wakes", "width")
 
     def __init__(self, key: Hashable, topics: tuple[str, ...], personal: bool) -> None:
         self.key = key
@@ -56,6 +57,7 @@ class Party:
         self.width = 1
         self.due: Wall | None = None
         self.looking = False
+        self.streaming = False
 
     @property
     def limited(self) -> bool:
