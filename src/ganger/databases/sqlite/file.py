@@ -269,6 +269,8 @@ def connect(place: Place, vfs: str | None, *, create: bool) -> apsw.Connection:
     connection.set_busy_timeout(_PATIENCE)
     connection.wal_autocheckpoint(0)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    # Otherwise a statement is planned anew whenever the values bound to it change.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
 
 

@@ -55,7 +55,7 @@ def _node_room(step: Step, node: Node, most: int) -> int:
 
 def promote(step: Step, queue: int, most: int) -> int:
     """Move due tasks of a queue to queued; how many."""
-    if step.shelf.tally.get((queue, Status.DELAYED), 0) + step.tally.get((queue, Status.DELAYED), 0) <= 0:
+    if not step.has_delayed(queue):
         return 0
     rule = RULES["promote"]
     rows = list(step.run(Q.promote_queue, (step.wall, queue, most)))
@@ -208,7 +208,8 @@ def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
     """When to look again: the first delayed task, the end of a pause, the end of an avoiding lane."""
     times = [queue.paused_until for queue in queues if queue.paused(Wall(step.wall))]
     for queue in queues:
-        times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
+        if step.has_delayed(queue.id):
+            times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
         times += [
             Wall(known.avoid_until)
             for lane in step.shelf.lined.get(queue.id, ())

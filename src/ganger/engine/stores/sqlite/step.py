@@ -11,6 +11,7 @@ from ganger.core.event import Fact
 from ganger.core.ids import NodeId
 from ganger.core.lane import Lane
 from ganger.core.node import Node
+from ganger.core.state import Status
 from ganger.databases.sqlite import Session
 from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
 from ganger.engine.stores.sqlite.queries import Q
@@ -70,6 +71,10 @@ class Step:
     def leased(self, queue: int) -> int:
         """How many tasks of the queue are leased now, this step's own included."""
         return self.shelf.leased(queue) + self.tally.get((queue, -1), 0) + self.tally.get((queue, 0), 0)
+
+    def has_delayed(self, queue: int) -> bool:
+        key = (queue, int(Status.DELAYED))
+        return self.shelf.tally.get(key, 0) + self.tally.get(key, 0) > 0
 
     def tell(self, fact: Fact, queue: int, holder: int, entries: Iterable[EntryRow]) -> None:
         self.facts.setdefault((fact, queue, holder), []).extend(entries)

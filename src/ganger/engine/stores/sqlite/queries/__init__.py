@@ -9,13 +9,13 @@ class Queries:
     """The texts by their names, as attributes."""
 
     def __init__(self, texts: dict[str, str]) -> None:
-        self._texts = texts
+        self.__dict__.update(texts)
 
     def __getattr__(self, name: str) -> str:
-        return self._texts[name]
+        raise AttributeError(f"there is no {name}.sql")
 
     def names(self) -> list[str]:
-        return sorted(self._texts)
+        return sorted(self.__dict__)
 
 
 Q: Final = Queries(load_queries(__name__, "."))
