@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable
 
 from ganger.core.errors import StoreClosed
-from ganger.databases.sqlite.unit import Unit
+from ganger.databases.sqlite.unit import Blocked, Unit
 
 
 class Inbox:
-    __slots__ = ("_asleep", "_bell", "_rung", "_units", "closed", "ear", "express")
+    __slots__ = ("_asleep", "_bell", "_rung", "_units", "closed", "ear", "express", "lend")
 
     def __init__(self) -> None:
         self.ear, self._bell = socket.socketpair()
@@ -27,6 +27,8 @@ class Inbox:
         self.closed = False
         self.express: Callable[[Unit], bool] | None = None
         """A shorter way for a unit, on the thread that posts it; False sends it the long way."""
+        self.lend: Callable[[Blocked], None] | None = None
+        """Lets a thread that has nothing to do but wait take its answer in by itself; it may come back without one."""
 
     def __len__(self) -> int:
         return len(self._units)

@@ -5,14 +5,18 @@ without an answer; the next owner is sent all of them again, marked as sent befo
 those that were done. A unit so old that its receipt may be gone is not sent again: its outcome is unknown.
 
 A unit that comes while little is on its way is sent by the thread that posts it, which spares it one change of threads;
-a lock keeps the two apart. When much is on its way, units are collected and sent together.
+a lock keeps the two apart. When much is on its way, units are collected and sent together. A thread that has nothing to
+do but wait for its answer may borrow the socket and take in by itself whatever comes, until its own answer is there:
+that spares the other change of threads. Meanwhile the serving thread does not read.
 
 An owner that is stopped looks like one that is slow. After half a minute without an answer the caller is told that the
 outcome is unknown, and who owns the file.
 """
 
 import contextlib
+import select
 import selectors
+import socket
 import threading
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +29,7 @@ from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.outstanding import Outstanding, Sent
 from ganger.databases.sqlite.seat import Seat, receive_seat
 from ganger.databases.sqlite.stream import Gone, Stream
-from ganger.databases.sqlite.unit import Outcome, Post, Unit
+from ganger.databases.sqlite.unit import Blocked, Outcome, Post, Unit
 from ganger.databases.sqlite.wire import (
     Bye,
     Call,
@@ -64,6 +68,7 @@ class Link:
         self._is_open = False
         self._has_deadline = False
         self._was_quiet = True
+        self._is_lent = False
 
     def serve(self) -> Seat | None:
         """Until the owner is gone (None), hands over its seat (the seat), or this process closes the file (None)."""
@@ -86,6 +91,38 @@ class Link:
                 self._heed(frame)
             self._is_open = True
         self._desk.inbox.express = self._send_at_once
+        self._desk.inbox.lend = self._lend
+
+    def _lend(self, blocked: Blocked) -> None:
+        """On a thread that waits: take in what comes until its answer is there, or something needs this link's own."""
+        with self._lock:
+            if self._is_lent or not self._is_open or self._seat is not None or blocked.told:
+                return
+            self._is_lent = True
+            self._selector.unregister(self._stream.sock)
+            waiting = select.poll()
+            waiting.register(self._stream.sock, select.POLLIN)
+        try:
+            while not self._needs_own(blocked) and waiting.poll(self._desk.limits.answer_ms):
+                with self._lock:
+                    self._hear()
+        except (Gone, Malformed):
+            return  # the serving thread sees it too, and deals with it
+        finally:
+            self._take_back()
+
+    def _needs_own(self, blocked: Blocked) -> bool:
+        return blocked.told or self._seat is not None
+
+    def _take_back(self) -> None:
+        with self._lock:
+            self._is_lent = False
+            if not self._is_open:
+                return
+            self._selector.register(self._stream.sock, self._wanted())
+            rings = self._seat is not None or len(self._outstanding) or len(self._desk.inbox)
+        if rings:
+            self._desk.inbox.ring()
 
     def _send_at_once(self, unit: Unit) -> bool:
         """On the thread that posts: send the unit if the way is free."""
@@ -144,7 +181,7 @@ class Link:
 
     def _take_in(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, mask in events:
-            if key.fileobj is self._stream.sock and mask & selectors.EVENT_READ:
+            if key.fileobj is self._stream.sock and mask & selectors.EVENT_READ and not self._is_lent:
                 self._hear()
         self._was_quiet = not events
         if not events:
@@ -194,9 +231,15 @@ class Link:
             blocked = not self._stream.flush()
             if blocked != self._blocked:
                 self._blocked = blocked
-                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if blocked else 0)
-                self._selector.modify(self._stream.sock, events)
+                self._watch()
             self._desk.probe("link.sent")
+
+    def _watch(self) -> None:
+        if not self._is_lent:
+            self._selector.modify(self._stream.sock, self._wanted())
+
+    def _wanted(self) -> int:
+        return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._blocked else 0)
 
     def _patience(self) -> float | None:
         oldest = self._outstanding.oldest()
@@ -266,9 +309,13 @@ class Link:
         self._stream.close()
 
     def close(self) -> None:
-        self._desk.inbox.express = None
+        self._desk.inbox.express = self._desk.inbox.lend = None
         with self._lock:
             self._is_open = False
+            if self._is_lent:
+                # Closing alone would not wake the one who waits on it.
+                with contextlib.suppress(OSError):
+                    self._stream.sock.shutdown(socket.SHUT_RDWR)
         self._selector.close()
         self._stream.close()
 

@@ -135,6 +135,8 @@ class SharedFile:
         """As `call`, from a plain thread. After the timeout StoreUnavailable: the unit may still be done."""
         blocked = Blocked()
         self._post(operation, request, blocked)
+        if timeout is None and (lend := self._desk.inbox.lend) is not None:
+            lend(blocked)
         return blocked.wait(timeout)
 
     def _post(self, operation: str, request: Any, waiter: Waiter) -> None:

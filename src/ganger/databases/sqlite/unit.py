@@ -93,15 +93,17 @@ class Awaited(NamedTuple):
 class Blocked:
     """A plain thread that waits."""
 
-    __slots__ = ("_gate", "_outcome")
+    __slots__ = ("_gate", "_outcome", "told")
 
     def __init__(self) -> None:
         self._gate = threading.Lock()
         self._gate.acquire()
         self._outcome = Outcome()
+        self.told = False
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         self._outcome = outcome
+        self.told = True
         self._gate.release()
 
     def wait(self, timeout: float | None) -> Any:
