@@ -107,7 +107,8 @@ _LAWS: Final = {
         UNION ALL SELECT task FROM output WHERE task NOT IN (SELECT id FROM task)""",
     "attempts under a fence that no task has reached": """
         SELECT attempt.task FROM attempt JOIN task ON task.id = attempt.task WHERE attempt.fence > task.fence""",
-    "ids at or above the next one": "SELECT task.id FROM task, book WHERE book.queue = -1 AND name = 'next_task' AND task.id >= n",
+    "ids at or above the next one": """
+        SELECT task.id FROM task, book WHERE book.queue = -1 AND name = 'next_task' AND task.id >= n""",
     "a wrong sum of output": """
         SELECT n FROM counter WHERE fact = 'output_bytes' AND n <> (SELECT coalesce(sum(size), 0) FROM output)""",
 }

@@ -22,7 +22,7 @@ from ganger.engine.operate import Moved
 from ganger.engine.output import OUTPUT, Part, Places, Wish
 from ganger.engine.queues import Queues
 from ganger.engine.settle import Settled, Settling
-from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Query, Store, Submitted
+from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Prompt, Query, Store, Submitted
 from ganger.engine.wait import Follower, Waited
 from ganger.engine.witness import Witness
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -72,6 +72,16 @@ class Engine:
         Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, StoreFull.
         """
         return await submit.submit(self.store, tasks, self.limits, witness=self._witness, under=under, act=act)
+
+    def submit_now(self, tasks: Sequence[NewTask]) -> Submitted | None:
+        """As `submit`, from any thread but the event loop's, which waits; None if that cannot be. Uses: submit.
+
+        It cannot where the store has no such way, or where somebody has to witness what was submitted.
+        """
+        store = self.store
+        if self._witness is not None or not isinstance(store, Prompt):
+            return None
+        return submit.submit_now(store, tasks, self.limits)
 
     async def claim(self, claim: Claim) -> list[Claimed]:
         """Lease what is ready now, if anything is. Uses: exchange.

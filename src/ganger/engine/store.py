@@ -30,7 +30,7 @@ Terms that hold for every operation:
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ganger.core.audit import AuditLine
 from ganger.core.event import Event
@@ -121,6 +121,18 @@ class Capabilities(NamedTuple):
     """Several processes may open it at once."""
     foreign_writers: bool = False
     """Strangers write to it too, so leases that they hold cannot be fenced."""
+
+
+@runtime_checkable
+class Prompt(Protocol):
+    """What a store may offer besides: an answer on the very thread that asks, which waits for it and does nothing else.
+
+    For programs without an event loop: a change of threads costs as much as the step itself.
+    """
+
+    def submit_now(self, request: Submission) -> Submitted:
+        """As `Store.submit`, from any thread but that of an event loop."""
+        ...
 
 
 class Store(Protocol):

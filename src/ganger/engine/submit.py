@@ -18,7 +18,7 @@ from ganger.core.lease import Lease, Renewal
 from ganger.core.task import Kind, NewTask, OnConflict
 from ganger.engine import checks
 from ganger.engine.limits import Limits
-from ganger.engine.store import Store, Submission, Submitted
+from ganger.engine.store import Prompt, Store, Submission, Submitted
 from ganger.engine.witness import SubmitCommitted, Witness
 
 _HEAD: Final = 3
@@ -46,6 +46,12 @@ async def submit(
     if witness is not None:
         await witness.witnessed(SubmitCommitted(request, reply))
     return reply
+
+
+def submit_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Submitted:
+    """Check the tasks and store them, all or none, while the calling thread waits."""
+    check_tasks(tasks, limits)
+    return store.submit_now(Submission(tuple(tasks)))
 
 
 def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:

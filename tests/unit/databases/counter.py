@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from ganger.core.errors import DuplicateKey
-from ganger.databases.sqlite import Migration, Operation, Session, SharedFile
+from ganger.databases.sqlite import Migration, Operation, Session, SharedFile, Together
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 
@@ -67,6 +67,20 @@ def write_twice(session: Session, line: Line) -> list[int]:
     return [write(session, line), write(session, line._replace(n=line.n + 1))]
 
 
+def write_page(session: Session, page: tuple[Line, ...]) -> list[int]:
+    """Some lines; one with a negative number is refused, after all were written."""
+    totals = [write(session, line) for line in page]
+    for line in page:
+        if line.n < 0:
+            raise DuplicateKey(f"{line.who} is taken", key=line.who, ids=[line.n])
+    return totals
+
+
+PAGES = Together(
+    lambda page: len(page) == 1, lambda pages: tuple(page[0] for page in pages), lambda totals: [[n] for n in totals]
+)
+
+
 def count(session: Session, _: None) -> int:
     return first(session.connection, "SELECT count(*) FROM line")
 
@@ -90,6 +104,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     Operation("refuse", Line, int, write_and_refuse),
     Operation("crash", Line, int, write_and_crash),
     Operation("twice", Line, list[int], write_twice),
+    Operation("page", tuple[Line, ...], list[int], write_page, together=PAGES),
     Operation("count", None, int, count),
     Operation("clock", None, tuple[int, int], look_at_clock),
     Operation("end", None, None, end_transaction),

@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ganger.core.errors import DuplicateKey, StoreBroken, StoreError
+from ganger.databases.sqlite import SharedFile
 from ganger.testing.clock import FakeClock
 from tests.unit.databases.counter import OPERATIONS, Counted, Line, lines, open_counter, opened, read_file
 
@@ -170,3 +172,33 @@ def test_an_operation_has_receipt_and_replay_or_neither(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="receipt and replay"):
         run(open_counter(tmp_path / "counter.db", operations=(half,)))
+
+
+async def write_pages(shared: SharedFile, numbers: list[int]) -> list[Any]:
+    return await asyncio.gather(*(shared.call("page", (Line("ada", n),)) for n in numbers), return_exceptions=True)
+
+
+def test_units_that_can_be_run_together_are_run_as_one_and_answered_each(tmp_path: Path) -> None:
+    probe = Counted()
+
+    async def scenario() -> None:
+        async with opened(tmp_path / "counter.db", probe=probe) as shared:
+            totals = await write_pages(shared, list(range(200)))
+            assert sorted(totals) == [[n] for n in range(1, 201)]
+            assert sorted(n for _, n in await shared.read(lines)) == list(range(200))
+
+    run(scenario())
+    assert probe.count("scribe.unit_run") <= 20
+
+
+def test_one_at_fault_among_units_run_together_is_refused_alone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path / "counter.db") as shared:
+            outcomes = await write_pages(shared, [n if n % 50 else -1 for n in range(1, 200)])
+            refused = [n for n, outcome in enumerate(outcomes, 1) if isinstance(outcome, DuplicateKey)]
+            assert refused == [50, 100, 150]
+            assert sorted(n for _, n in await shared.read(lines)) == [n for n in range(1, 200) if n % 50]
+            assert await shared.call("submit", Line("last", 0)) == 197
+
+    run(scenario())
+    assert read_file(tmp_path / "counter.db", lambda it: it.execute("SELECT total FROM tally").fetchall()) == [(197,)]

@@ -108,6 +108,29 @@ def test_a_unit_sent_twice_is_done_once_and_answered_twice_alike(tmp_path: Path)
     asyncio.run(scenario())
 
 
+def test_a_unit_that_was_run_with_others_and_is_sent_again_is_done_once(tmp_path: Path) -> None:
+    def talk(client: RawClient) -> None:
+        page = msgspec.Raw(msgspec.msgpack.encode([Line("ada", 1)]))
+        client.send(hello(), *(Call(slot, 1, False, "page", page) for slot in range(20)))
+        assert isinstance(client.hear(), Welcome)
+        first = {
+            reply.slot: bytes(reply.body) for reply in (client.hear() for _ in range(20)) if isinstance(reply, Reply)
+        }
+        client.send(*(Call(slot, 1, True, "page", page) for slot in range(20)))
+        again = {
+            reply.slot: bytes(reply.body) for reply in (client.hear() for _ in range(20)) if isinstance(reply, Reply)
+        }
+        assert len(first) == 20
+        assert first == again
+
+    async def scenario() -> None:
+        async with opened(tmp_path / "c.db") as owner:
+            await with_client(tmp_path / "c.db", talk)
+            assert len(await owner.read(lines)) == 20
+
+    asyncio.run(scenario())
+
+
 def test_a_unit_that_wrote_nothing_leaves_no_receipt(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with opened(tmp_path / "c.db") as owner, opened(tmp_path / "c.db") as client:

@@ -97,6 +97,27 @@ def test_a_crowd_costs_the_store_a_few_questions_and_not_one_each() -> None:
     play(scenario)
 
 
+def test_tasks_that_come_in_a_stream_are_taken_by_a_few_questions() -> None:
+    async def scenario(stage: Stage) -> None:
+        got = 0
+
+        async def take() -> None:
+            nonlocal got
+            while got < 300:
+                got += len(await stage.engine.wait_claim(stage.ask(100)))
+
+        taking = asyncio.create_task(take())
+        await settle_down()
+        stage.store.asked.clear()
+        for _ in range(300):
+            await stage.submit_many(1)
+            await asyncio.sleep(0)
+        await asyncio.wait_for(taking, 10)
+        assert stage.store.asked["exchange"] <= 100
+
+    play(scenario)
+
+
 def test_while_there_is_enough_more_and_more_ask_at_once() -> None:
     async def scenario(stage: Stage) -> None:
         waiting = await line_up(stage, [None] * 40)

@@ -299,6 +299,23 @@ class GraphContract(StoreContract):
         assert await scene.statuses(child) == [Q]
 
     @story
+    async def test_many_edges_of_several_kinds_are_each_kept(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        parents = await scene.submit(*(plain(queue, priority=1) for _ in range(40)))
+        edges = tuple(Edge(parent, On.FINISHED if parent % 2 else On.SUCCESS) for parent in parents)
+        joins = await scene.submit(*(plain(queue, parents=edges) for _ in range(3)))
+        broods = await scene.submit(*(plain(queue, parents=(Edge(parents[0], On.FAILED),)) for _ in range(30)))
+        assert [(await scene.task(join)).waits for join in joins] == [40] * 3
+        assert [(await scene.task(parent)).kids for parent in parents] == [33] + [3] * 39
+        held = await scene.claim(node, queue, most=40)
+        await scene.settle("fail", *(one for one in held if one.id % 2))
+        assert await scene.statuses(*joins) == [B] * 3
+        await scene.settle("succeed", *(one for one in held if not one.id % 2))
+        assert await scene.statuses(*joins) == [Q] * 3
+        expected = [Q if parents[0] % 2 else C] * 30
+        assert await scene.statuses(*broods) == expected
+
+    @story
     async def test_a_very_long_chain_is_lost_to_its_end(self, scene: Scene) -> None:
         queue = await scene.queue()
         long = STEP_EDGES + 500

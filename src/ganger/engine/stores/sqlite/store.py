@@ -95,6 +95,10 @@ class SqliteStore:
         submitted: Submitted = await self.file.call("submit", request)
         return submitted
 
+    def submit_now(self, request: Submission) -> Submitted:
+        submitted: Submitted = self.file.call_blocking("submit", request)
+        return submitted
+
     async def exchange(self, request: Exchange) -> Exchanged:
         exchanged: Exchanged = await self.file.call("exchange", request)
         return exchanged
