@@ -14,11 +14,11 @@ ARGS ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: .venv/.dev ## run tasks here: upkeep and a node on ganger.db, with a live view
+up: .venv/.dev ## run tasks here: server, upkeep and a node on ganger.db, with a live view
 	@$(BIN)/ganger up $(ARGS)
 
 test: check ## run every check and every test (sets itself up)
-	$(PYTHON) -m pytest -q -n $(WORKERS) $(wildcard tests/unit tests/contract tests/model)
+	$(PYTHON) -m pytest -q -n $(WORKERS) $(wildcard tests/unit tests/contract tests/model tests/protocol)
 	$(PYTHON) -m pytest -q $(wildcard tests/system tests/chaos)
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
@@ -31,7 +31,7 @@ check: .venv/.dev ## check format, lint, types, imports, house rules and docs
 	$(BIN)/lint-imports --no-logo
 	$(PYTHON) -m pytest -q tests/architecture
 
-bench: .venv/.bench ## measure against the peers: make bench ARGS="engine --json results.json"
+bench: .venv/.bench ## measure against the peers: make bench ARGS="peers --json results.json"
 	@$(PYTHON) -m bench $(ARGS)
 
 demo: .venv/.dev ## see the promises kept: workers killed and stopped, nothing lost
@@ -41,9 +41,10 @@ format: .venv/.dev ## format the code and fix what the linter can fix
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-docs: .venv/.dev ## draw again the pages of docs/reference that come from the code
+docs: .venv/.dev ## draw again the pages that come from the code or from kept figures
 	$(PYTHON) -m scripts.draw_states
 	$(PYTHON) -m scripts.draw_engine
+	$(PYTHON) -m scripts.draw_performance
 
 clean: ## remove the environment and every cache
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -9,15 +9,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from bench.chart import draw_chart
 from bench.goals import judge
 from bench.machine import describe_machine, has_no_disk
-from bench.report import Outcome, write_json
-from bench.rounds import Load, take_rounds
+from bench.report import Outcome, describe_outcome, write_json
+from bench.rounds import Load, derive, take_rounds
+from bench.suites.commands import open_commands_suite
 from bench.suites.engine import open_engine_suite
+from bench.suites.peers import open_peers_suite
 from bench.suites.suite import OpenSuite, Suite
 from bench.table import print_outcome
 from bench.work import run_apart
@@ -30,15 +34,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _leave)
     with _workplace(options.dir) as place, _suites()[options.suite](place.parent, options.quick) as suite:
-        outcome = run_suite(suite, place, options.rounds, options.only)
+        if options.svg is not None and not suite.panels:
+            raise SystemExit(f"the suite {suite.name} has no chart: leave out --svg")
+        outcome = replace(run_suite(suite, place, options.rounds, options.only), quick=options.quick)
     print_outcome(outcome, sys.stderr if options.json == "-" else sys.stdout)
     if options.json is not None:
         write_json(outcome, options.json)
+    if options.svg is not None:
+        options.svg.write_text(draw_chart(describe_outcome(outcome)))
     return _NOT_MEASURED if outcome.missing else 0
 
 
 def _suites() -> Mapping[str, OpenSuite]:
-    return {"engine": open_engine_suite}
+    return {"commands": open_commands_suite, "engine": open_engine_suite, "peers": open_peers_suite}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,10 +56,16 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0 when all was measured (a goal that is not met is printed as not met), 2 when something "
         "could not be: a line says what to install.",
     )
-    parser.add_argument("suite", choices=sorted(_suites()), help="engine: the engine alone, goals 1, 2, 3, 6, 12, 13")
+    parser.add_argument(
+        "suite",
+        choices=sorted(_suites()),
+        help="commands: `true` beside xargs and parallel, goal 7; engine: the engine alone, goals 1, 2, 3, 6, 12, 13; "
+        "peers: whole systems with their workers, and commands, goals 1, 2, 3, 5, 7, 14",
+    )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the outcome as one JSON object; - is standard output"
     )
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="also draw the suite's chart, if it has one")
     parser.add_argument("--rounds", type=_rounds, default=_LEAST_ROUNDS, help="alternating rounds, at least 3")
     parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a figure to publish")
     parser.add_argument("--only", metavar="TEXT", help="run only the loads with this text in a figure's key")
@@ -86,11 +100,14 @@ def run_suite(suite: Suite, place: Path, rounds: int, only: str | None) -> Outco
     machine = describe_machine(place)
     if has_no_disk(machine):
         print(f"{place} lies in memory, where a sync costs nothing: use --dir", file=sys.stderr)
+    for reason in dict.fromkeys(load.missing for load in suite.loads if load.missing is not None):
+        print(reason, file=sys.stderr)
     with _progress() as tell:
         loads = [leave_out(load, only) for load in suite.loads]
         taken = take_rounds(loads, rounds, partial(run_apart, place=place), tell)
+    taken = {**taken, **{each.figure.key: derive(each, taken) for each in suite.derived}}
     verdicts = [judge(goal, taken) for goal in suite.goals]
-    return Outcome(suite.name, machine, suite.settings, tuple(taken.values()), verdicts)
+    return Outcome(suite.name, machine, suite.settings, tuple(taken.values()), verdicts, suite.panels)
 
 
 def leave_out(load: Load, only: str | None) -> Load:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.goals import Verdict
 from bench.rounds import Taken
+from bench.suites.suite import Panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Outcome:
     settings: Mapping[str, Any]
     figures: Sequence[Taken]
     verdicts: Sequence[Verdict]
+    panels: Sequence[Panel] = ()
+    quick: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -30,10 +33,12 @@ class Outcome:
 def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     return {
         "suite": outcome.suite,
+        "quick": outcome.quick,
         "machine": dict(outcome.machine),
         "settings": dict(outcome.settings),
         "goals": [_describe_verdict(verdict) for verdict in outcome.verdicts],
         "figures": [_describe_figure(taken) for taken in outcome.figures],
+        "panels": [asdict(panel) for panel in outcome.panels],
     }
 
 
@@ -59,6 +64,7 @@ def _describe_figure(taken: Taken) -> dict[str, Any]:
         "what": taken.figure.what,
         "median": taken.median if taken.samples else None,
         "unit": taken.figure.unit,
+        "durable": taken.figure.durable,
         "samples": list(taken.samples),
         "missing": taken.missing,
     }

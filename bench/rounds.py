@@ -11,12 +11,13 @@ from bench.work import NotMeasuredError, Values, Work
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What one number says: whose it is, what was done, in which unit."""
+    """What one number says: whose it is, what was done, in which unit, and whether it was on disk when it counted."""
 
     key: str
     who: str
     what: str
     unit: str
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,15 @@ class Taken:
     @property
     def median(self) -> float:
         return statistics.median(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A figure that is made, round by round, out of others."""
+
+    figure: Figure
+    parts: tuple[str, ...]
+    combine: Callable[[Sequence[float]], float]
 
 
 Run = Callable[[Work], Values]
@@ -95,3 +105,13 @@ def _run_once(load: Load, taken: dict[str, Taken], run: Run) -> None:
         return
     for figure, value in zip(load.figures, values, strict=True):
         taken[figure.key] = Taken(figure, (*taken[figure.key].samples, value))
+
+
+def derive(derived: Derived, taken: Mapping[str, Taken]) -> Taken:
+    """A figure without one of its parts is not measured either."""
+    parts = [taken[key] for key in derived.parts]
+    missing = next((part.missing for part in parts if part.missing is not None), None)
+    if missing is not None:
+        return Taken(derived.figure, missing=missing)
+    rounds = zip(*(part.samples for part in parts), strict=True)
+    return Taken(derived.figure, tuple(derived.combine(values) for values in rounds))

@@ -20,11 +20,22 @@ from typing import Any
 Values = tuple[float, ...]
 
 _PROVIDERS = {
+    "bench.commands": "bench/commands.py is not there",
     "bench.ganger_engine": "bench/ganger_engine.py is not there",
-    "huey": "Huey is missing: run `uv sync --group bench`",
-    "pgqueuer": "PgQueuer is missing: run `uv sync --group bench`",
-    "asyncpg": "asyncpg is missing: run `uv sync --group bench`",
-    "uvloop": "uvloop is missing: run `uv sync --group bench`",
+}
+_OF_THE_GROUP = {
+    "asyncpg": "asyncpg",
+    "celery": "Celery",
+    "dramatiq": "Dramatiq",
+    "huey": "Huey",
+    "pgqueuer": "PgQueuer",
+    "procrastinate": "Procrastinate",
+    "psycopg": "psycopg",
+    "redis": "the client of Redis",
+    "rq": "RQ",
+    "taskiq": "taskiq",
+    "taskiq_redis": "taskiq's broker for Redis",
+    "uvloop": "uvloop",
 }
 
 
@@ -117,7 +128,10 @@ def _receive(work: Work, receiver: Connection) -> Values:
 
 
 def explain_missing(module: str) -> str:
-    return _PROVIDERS.get(module) or _PROVIDERS.get(module.partition(".")[0]) or f"the module {module} is missing"
+    if module in _PROVIDERS:
+        return _PROVIDERS[module]
+    title = _OF_THE_GROUP.get(module.partition(".")[0])
+    return f"the module {module} is missing" if title is None else f"{title} is missing: run `uv sync --group bench`"
 
 
 def _end_group(process: BaseProcess) -> None:

@@ -1,21 +1,40 @@
-"""Writes docs/explanation/performance.md out of a run of the benchmark: `python -m scripts.draw_performance FILE`."""
+"""Writes docs/explanation/performance.md and its chart out of runs of the benchmark.
+
+`python -m scripts.draw_performance FILE...` takes the JSON of `make bench` and keeps it, small, in
+docs/explanation/figures, one file for each suite; then, or without a FILE, it draws the page from what is kept there.
+"""
 
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "performance.md"
+from bench.chart import draw_chart
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "explanation"
+PAGE: Final = FOLDER / "performance.md"
+CHART: Final = FOLDER / "peers.svg"
+FIGURES: Final = FOLDER / "figures"
 
 _HEAD: Final = """# Performance
 
-Every figure on this page was measured by `make bench ARGS="engine --json FILE"` and written here by
-`python -m scripts.draw_performance FILE`. Rounds alternate between Ganger and the peer, each load in a fresh process
-and folder; a figure is the median. Absolute numbers move by a fifth and more between runs and machines, so what counts
-is the ratio to the peer in the same run.
+Every figure on this page was measured by `make bench` and written here by `python -m scripts.draw_performance`. Rounds
+alternate between Ganger and the peers, each load in fresh processes and a fresh folder; a figure is the median.
+Absolute numbers move by a fifth and more between runs and machines, so what counts is the ratio to the peer in the same
+run. [How to measure](../how-to/benchmarks.md) says how to run it yourself, and what is measured.
 
-*Durable* means: on disk before it was acknowledged. Ganger, Huey with `fsync`, PgQueuer on PostgreSQL with
-`synchronous_commit` and raw SQLite with `synchronous=FULL` all are.
+*Durable* means: on disk before it was acknowledged. Ganger, Huey with `fsync`, PgQueuer and Procrastinate on PostgreSQL
+with `synchronous_commit`, and raw SQLite with `synchronous=FULL` all are. What stands on Redis here is not.
+"""
+
+_TITLES: Final = {
+    "peers": ("Whole systems, side by side", 'Each with its own worker process, by `make bench ARGS="peers"`.'),
+    "engine": ("The engine alone", 'A no-op worker in the process, by `make bench ARGS="engine"`.'),
+}
+
+_QUICK: Final = """
+These are from a run with `--quick`: small sizes, on a machine that had other work. A look, not figures to publish.
 """
 
 _TAIL: Final = """
@@ -33,34 +52,81 @@ _TAIL: Final = """
 - The owner of the file does the work of all its clients on one core.
 """
 
+Measured = Mapping[str, Any]
 
-def draw(measured: dict[str, Any]) -> str:
+
+def keep(measured: Measured) -> None:
+    """Keep a run for the page: its samples once, and four digits of each."""
+    goals = [{name: value for name, value in goal.items() if name != "samples"} for goal in measured["goals"]]
+    FIGURES.mkdir(exist_ok=True)
+    text = json.dumps(_shorten({**measured, "goals": goals}), indent=1)
+    (FIGURES / f"{measured['suite']}.json").write_text(text + "\n")
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, Mapping):
+        return {name: _shorten(part) for name, part in value.items()}
+    return [_shorten(part) for part in value] if isinstance(value, list) else value
+
+
+def read_kept() -> list[Measured]:
+    """The runs that are kept, in the order of the page."""
+    files = [FIGURES / f"{suite}.json" for suite in _TITLES]
+    return [json.loads(file.read_text()) for file in files if file.exists()]
+
+
+def draw(runs: list[Measured]) -> str:
     """The whole page."""
-    machine = ", ".join(f"{name}: {value}" for name, value in measured["machine"].items())
-    goals = ["| goal | what | beside | measured | wanted | |", "|---|---|---|---|---|---|"]
-    figures = ["| what | who | median | samples | unit |", "|---|---|---|---|---|"]
-    goals += [_goal(goal) for goal in measured["goals"]]
-    figures += [_figure(figure) for figure in measured["figures"]]
-    parts = [_HEAD, f"Machine: {machine}.", "", "## Goals", "", *goals, "", "## Figures", "", *figures, _TAIL]
-    return "\n".join(parts)
+    return "\n".join([_HEAD, *(line for run in runs for line in _draw_run(run)), _TAIL.lstrip("\n")])
 
 
-def _goal(goal: dict[str, Any]) -> str:
+def _draw_run(run: Measured) -> Iterator[str]:
+    title, sentence = _TITLES[run["suite"]]
+    machine = ", ".join(f"{name}: {value}" for name, value in run["machine"].items())
+    yield from (f"## {title}", "", f"{sentence} Machine: {machine}.")
+    yield _QUICK if run.get("quick") else ""
+    if run.get("panels"):
+        yield from (f"![Ganger beside its peers, as dots on logarithmic scales]({CHART.name})", "")
+    yield from ("| goal | what | beside | measured | wanted | |", "|---|---|---|---|---|---|")
+    yield from (_goal(goal) for goal in run["goals"])
+    yield from ("", "| what | who | median | samples | unit |", "|---|---|---|---|---|")
+    yield from (_figure(figure) for figure in run["figures"])
+    yield from ("", "How each was set up:", "", *_settings(run["settings"]), "")
+
+
+def _goal(goal: Measured) -> str:
     value = "not measured" if goal["value"] is None else f"{goal['value']:.3g} {goal['unit']}"
     wanted = f"{'at most' if goal['sense'] == '<=' else 'at least'} {goal['want']:g}"
     met = "met" if goal["met"] else "**not met**"
     return f"| {goal['goal']} | {goal['what']} | {goal['beside']} | {value} | {wanted} | {met} |"
 
 
-def _figure(figure: dict[str, Any]) -> str:
+def _figure(figure: Measured) -> str:
     samples = ", ".join(_short(sample) for sample in figure["samples"])
     median = "not measured" if figure["median"] is None else _short(figure["median"])
     return f"| {figure['what']} | {figure['who']} | {median} | {samples} | {figure['unit']} |"
+
+
+def _settings(settings: Measured) -> Iterator[str]:
+    for name, pairs in settings.items():
+        yield f"- {name}: " + ", ".join(f"`{key}={value}`" for key, value in pairs.items())
 
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def main(files: list[str]) -> None:
+    for file in files:
+        keep(json.loads(Path(file).read_text()))
+    runs = read_kept()
+    PAGE.write_text(draw(runs))
+    for run in runs:
+        if run.get("panels"):
+            CHART.write_text(draw_chart(run))
+
+
 if __name__ == "__main__":
-    PAGE.write_text(draw(json.loads(Path(sys.argv[1]).read_text())))
+    main(sys.argv[1:])

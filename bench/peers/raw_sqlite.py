@@ -130,5 +130,5 @@ INSERT INTO attempt (task, fence, holder, claimed, ended, outcome, code) VALUES 
 """
 _INSERT_EVENT = "INSERT INTO event (at, fact, queue, holder, entries) VALUES (?1, ?2, 1, 0, ?3)"
 _SET_TALLY = """
-INSERT INTO tally (queue, status, n) VALUES (1, ?1, ?2) ON CONFLICT (queue, status) DO UPDATE SET n = excluded.n
+INSERT INTO book (queue, name, n) VALUES (1, ?1, ?2) ON CONFLICT (queue, name) DO UPDATE SET n = excluded.n
 """

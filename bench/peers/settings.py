@@ -57,3 +57,79 @@ class PostgresSettings:
             "jit": "off",
         }
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    """A server that keeps nothing on disk, reached by a unix socket: its fastest, and not durable."""
+
+    parameters: Mapping[str, str] = field(default_factory=lambda: {"save": "", "appendonly": "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class CelerySettings:
+    """A process per core, and for many short tasks a large prefetch, as its guide to optimizing advises."""
+
+    pool: str = "prefork"
+    concurrency: int = 2
+    worker_prefetch_multiplier: int = 128
+    task_ignore_result: bool = True
+    worker_enable_remote_control: bool = False
+    worker_disable_rate_limits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DramatiqSettings:
+    """Its default number of threads."""
+
+    processes: int = 1
+    threads: int = 8
+    prefetch: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RqSettings:
+    """The worker without a fork for each job, which its guide to performance advises for short ones."""
+
+    worker_class: str = "rq.worker.SimpleWorker"
+    workers: int = 2
+    result_ttl: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HueyRedisSettings:
+    results: bool = False
+    blocking: bool = True
+    workers: int = 4
+    worker_type: str = "thread"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskiqSettings:
+    """uvloop is taken by itself where it is installed."""
+
+    broker: str = "ListQueueBroker"
+    workers: int = 1
+    max_async_tasks: int = 100
+    max_prefetch: int = 100
+    ack_type: str = "when_received"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcrastinateSettings:
+    """psycopg with its compiled part."""
+
+    connector: str = "PsycopgConnector"
+    concurrency: int = 10
+    delete_jobs: str = "successful"
+    enqueue_chunk: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GangerSettings:
+    """One slot is one warm process for functions; the worker does the upkeep, so that producers need not."""
+
+    worker: str = "ganger up --slots 1"
+    store: str = "sqlite"
+    upkeep_in_producers: bool = False
+    submit_chunk: int = 1000

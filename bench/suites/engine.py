@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +13,7 @@ from bench.peers.postgres_server import run_server
 from bench.peers.settings import HueySettings, PgQueuerSettings, PostgresSettings, RawSettings
 from bench.rounds import Figure, Load
 from bench.subject import Backlog, GraphShape
-from bench.suites.suite import Suite
+from bench.suites.suite import Suite, name_peer
 from bench.work import NotMeasuredError, Work
 
 _BATCH = 100
@@ -89,23 +88,16 @@ def _settings(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _name(package: str, title: str, manner: str) -> str:
-    try:
-        return f"{title} {version(package)} {manner}"
-    except PackageNotFoundError:
-        return f"{title} {manner}"
-
-
 def _ganger(key: str, what: str, unit: str = _RATE) -> Figure:
     return Figure(f"ganger.{key}", "Ganger", what, unit)
 
 
 def _huey(key: str, what: str) -> Figure:
-    return Figure(f"huey.{key}", _name("huey", "Huey", "SQLite FULL"), what, _RATE)
+    return Figure(f"huey.{key}", name_peer("huey", "Huey", "SQLite FULL"), what, _RATE)
 
 
 def _pgqueuer(key: str, what: str) -> Figure:
-    return Figure(f"pgqueuer.{key}", _name("pgqueuer", "PgQueuer", f"batch {_BATCH}"), what, _RATE)
+    return Figure(f"pgqueuer.{key}", name_peer("pgqueuer", "PgQueuer", f"batch {_BATCH}"), what, _RATE)
 
 
 def _ganger_load(figure: Figure, function: str, **arguments: Any) -> Load:

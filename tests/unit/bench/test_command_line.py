@@ -27,6 +27,7 @@ def test_help_names_the_suites() -> None:
         [sys.executable, "-m", "bench", "--help"], cwd=root, capture_output=True, text=True, check=True, timeout=30
     )
     assert "engine" in shown.stdout
+    assert "peers" in shown.stdout
     assert "--json" in shown.stdout
 
 

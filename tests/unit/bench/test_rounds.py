@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.rounds import Figure, Load, take_rounds
+from bench.rounds import Derived, Figure, Load, Taken, derive, take_rounds
 from bench.work import NotMeasuredError, Values, Work
 
 
@@ -88,3 +88,15 @@ def test_progress_names_the_round_and_the_load() -> None:
     told: list[str] = []
     take_rounds([load_of("a")], 3, Runner(), told.append)
     assert told == ["round 1/3: who, what", "round 2/3: who, what", "round 3/3: who, what"]
+
+
+def test_a_derived_figure_is_made_round_by_round() -> None:
+    taken = {
+        key: Taken(Figure(key, "who", "what", "ms"), samples) for key, samples in (("a", (1.0, 5.0)), ("b", (2.0, 3.0)))
+    }
+    assert derive(Derived(Figure("least", "who", "what", "ms"), ("a", "b"), min), taken).samples == (1.0, 3.0)
+
+
+def test_a_derived_figure_without_a_part_is_not_measured() -> None:
+    taken = {"a": Taken(Figure("a", "who", "what", "ms"), missing="install it")}
+    assert derive(Derived(Figure("least", "who", "what", "ms"), ("a",), min), taken).missing == "install it"

@@ -1,0 +1,1 @@
+"""Task systems side by side, each set up as its own documentation advises."""
