@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ganger.client.handle import Handle as Handle
     from ganger.client.handle import TaskFailed as TaskFailed
     from ganger.core.errors import GangerError as GangerError
+    from ganger.core.errors import TaskHeld as TaskHeld
     from ganger.core.graph import Edge as Edge
     from ganger.core.node import Registration as Registration
     from ganger.core.outcome import Fail as Fail
@@ -58,6 +59,7 @@ __all__ = [
     "Status",
     "Succeed",
     "TaskFailed",
+    "TaskHeld",
     "__version__",
     "current",
     "open_engine",
@@ -87,6 +89,7 @@ _PLACES: Final = {
     "Status": "core.state",
     "Succeed": "core.outcome",
     "TaskFailed": "client.handle",
+    "TaskHeld": "core.errors",
     "current": "node.functions.context",
     "open_engine": "assembly.embedded",
     "with_retry": "core.queue",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ganger.core.errors import StoreBroken
-from ganger.databases.sqlite.seat import Nameplate
+from ganger.databases.sqlite.nameplate import Nameplate
 from ganger.testing.vfs import Fault, FaultVfs
 from tests.unit.databases.counter import Line, open_counter, opened
 

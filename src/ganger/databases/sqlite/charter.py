@@ -1,12 +1,12 @@
 """What a handle brings along to own a file with."""
 
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ganger.databases.sqlite.migrate import Migration
 from ganger.databases.sqlite.operation import Session
+from ganger.databases.sqlite.versions import mark_of
 
 Prepare = Callable[[Session], Any]
 
@@ -29,4 +29,4 @@ class Charter:
     @property
     def application_id(self) -> int:
         """The mark in the file's header."""
-        return zlib.crc32(self.application.encode()) & 0x7FFFFFFF
+        return mark_of(self.application)

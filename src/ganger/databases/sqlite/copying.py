@@ -15,8 +15,8 @@ from typing import Final
 import apsw
 
 from ganger.core.errors import Conflict, StoreBroken
+from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
-from ganger.databases.sqlite.file import open_reader, shut
 from ganger.databases.sqlite.place import Place
 from ganger.runtime.disk import opened, sync_folder, translated
 

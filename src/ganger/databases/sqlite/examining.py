@@ -8,13 +8,13 @@ import apsw
 
 from ganger.core.clock import Wall
 from ganger.core.errors import StoreNotADatabase
+from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.copying import check_integrity
 from ganger.databases.sqlite.errors import translate
-from ganger.databases.sqlite.file import FORMAT, open_reader, shut
-from ganger.databases.sqlite.migrate import load_queries
+from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import LocalHost, Place
-from ganger.databases.sqlite.seat import read_nameplate
-from ganger.databases.sqlite.wire import PROTOCOL
+from ganger.databases.sqlite.statements import load_queries
+from ganger.databases.sqlite.versions import FORMAT, PROTOCOL
 
 
 class Examined(NamedTuple):

@@ -26,16 +26,16 @@ from typing import Any, Final
 import apsw
 
 from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreNewerVersion, StoreNotADatabase
+from ganger.databases.sqlite.connecting import PATIENCE, connect, open_reader, shut
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.fork import keep_for_ever
-from ganger.databases.sqlite.migrate import load_queries, migrate
+from ganger.databases.sqlite.migrate import migrate
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.place import Place, explain
 from ganger.databases.sqlite.reserve import Reserve
-
-FORMAT: Final = 1
-"""The version of the tables that a shared file keeps for itself."""
+from ganger.databases.sqlite.statements import load_queries
+from ganger.databases.sqlite.versions import FORMAT
 
 
 class OwnedFile:
@@ -226,7 +226,7 @@ class OwnedFile:
         self.connection.set_busy_timeout(_PATIENCE_WITH_READERS)
         with suppress(apsw.BusyError):
             self.connection.wal_checkpoint(mode=mode)
-        self.connection.set_busy_timeout(_PATIENCE)
+        self.connection.set_busy_timeout(PATIENCE)
         self._checkpointed = self._pages
 
     def close(self, *, last: bool) -> None:
@@ -255,29 +255,7 @@ class OwnedFile:
 _PAGE: Final = 4096
 _PIECE: Final = 1 << 16
 _SYNCHRONOUS: Final = "full"
-_PATIENCE: Final = 5_000
 _PATIENCE_WITH_READERS: Final = 50
-
-
-def connect(place: Place, vfs: str | None, *, create: bool) -> apsw.Connection:
-    """A connection that never checkpoints on its own: neither after a commit nor when it is closed."""
-    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    try:
-        connection = apsw.Connection(str(place.database), flags=flags, vfs=vfs, statementcachesize=500)
-    except apsw.Error as error:
-        raise translate(error, "opening") from error
-    connection.set_busy_timeout(_PATIENCE)
-    connection.wal_autocheckpoint(0)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    # Otherwise a statement is planned anew whenever the values bound to it change.
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    return connection
-
-
-def shut(connection: apsw.Connection) -> None:
-    """Close for good. A disk that fails even here changes nothing: what is not in the file by now is in its log."""
-    with suppress(apsw.Error):
-        connection.close(True)
 
 
 def _rewrite_log(place: Place, vfs: str | None) -> None:
@@ -293,19 +271,6 @@ def _rewrite_log(place: Place, vfs: str | None) -> None:
         log.xSync(apsw.SQLITE_SYNC_FULL)
     finally:
         log.xClose()
-
-
-def open_reader(place: Place, vfs: str | None) -> apsw.Connection:
-    """A connection beside the owner's that can only read."""
-    connection = connect(place, vfs, create=False)
-    try:
-        connection.pragma("query_only", True)
-        connection.pragma("temp_store", 2)
-        connection.pragma("user_version")
-    except apsw.Error as error:
-        shut(connection)
-        raise translate(error, "opening for reading") from error
-    return connection
 
 
 def _configure(connection: apsw.Connection) -> None:

@@ -1,18 +1,18 @@
-"""SQL that travels with a package: numbered migrations, each run once, and queries, one statement per file."""
+"""Numbered migrations, each run once."""
 
 import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final
 
 import apsw
 
 from ganger.core.clock import Wall
 from ganger.core.errors import MigrationChanged, StoreError
+from ganger.databases.sqlite.statements import list_files
 
 _NUMBERED: Final = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
@@ -32,26 +32,17 @@ class Migration:
 
 def load_migrations(package: str, folder: str) -> tuple[Migration, ...]:
     """The files `NNNN_name.sql` of a package's folder, in order: 1, 2, 3, ... without a gap."""
-    found = sorted((_read_migration(file) for file in _sql_files(package, folder)), key=lambda each: each.number)
+    found = sorted((_read_migration(file) for file in list_files(package, folder)), key=lambda each: each.number)
     if [each.number for each in found] != list(range(1, len(found) + 1)):
         raise StoreError(f"the migrations in {package}/{folder} are not numbered 1, 2, 3, ... without a gap")
     return tuple(found)
 
 
-def _read_migration(file: Traversable) -> Migration:
+def _read_migration(file: Path) -> Migration:
     match = _NUMBERED.fullmatch(file.name)
     if match is None:
         raise StoreError(f"a migration is called NNNN_name.sql, not {file.name}")
     return Migration(int(match["number"]), match["name"], file.read_text("utf-8"))
-
-
-def load_queries(package: str, folder: str) -> dict[str, str]:
-    """The statements of a package's folder, by file name without `.sql`."""
-    return {file.name.removesuffix(".sql"): file.read_text("utf-8") for file in _sql_files(package, folder)}
-
-
-def _sql_files(package: str, folder: str) -> list[Traversable]:
-    return [file for file in (resources.files(package) / folder).iterdir() if file.name.endswith(".sql")]
 
 
 def migrate(connection: apsw.Connection, migrations: Sequence[Migration], queries: dict[str, str], wall: Wall) -> None:

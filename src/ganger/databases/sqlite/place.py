@@ -20,10 +20,12 @@ from ganger.core.errors import (
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _LONGEST_NAME: Final = 70
-_NETWORK: Final = re.compile(
-    r"9p|afs|beegfs|ceph|cifs|coda|davfs|gfs2?|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|orangefs|pvfs2|smb3|smbfs|"
-    r"fuse\.(ceph|davfs2?|gcsfuse|glusterfs|juicefs|mfs|rclone|s3fs|smb|sshfs)"
-)
+_NETWORK: Final = frozenset({
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs",
+    "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "fuse.ceph", "fuse.davfs", "fuse.davfs2",
+    "fuse.gcsfuse", "fuse.glusterfs", "fuse.juicefs", "fuse.mfs", "fuse.rclone", "fuse.s3fs", "fuse.smb",
+    "fuse.sshfs",
+})  # fmt: skip
 
 
 class Host(Protocol):
@@ -116,7 +118,7 @@ def refuse_place(place: Place, host: Host) -> None:
     if not place.folder.is_dir():
         raise StoreMissingFolder(f"there is no folder {place.folder}: make it first", path=str(place.folder))
     filesystem = host.filesystem(place.folder)
-    if _NETWORK.fullmatch(filesystem):
+    if filesystem in _NETWORK:
         raise StoreOnNetworkFilesystem(
             f"{place.folder} is on a network filesystem ({filesystem}), where locks cannot be trusted: "
             "put the file on a local disk",

@@ -9,8 +9,8 @@ from typing import TypeVar
 import apsw
 
 from ganger.core.errors import StoreClosed
+from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
-from ganger.databases.sqlite.file import open_reader, shut
 from ganger.databases.sqlite.fork import keep_for_ever
 from ganger.databases.sqlite.place import Place
 

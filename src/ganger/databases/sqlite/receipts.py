@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from ganger.databases.sqlite.migrate import load_queries
 from ganger.databases.sqlite.operation import Session
+from ganger.databases.sqlite.statements import load_queries
 
 _YOUNGEST_MS: Final = 60 * 60_000
 

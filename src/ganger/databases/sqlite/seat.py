@@ -21,22 +21,12 @@ from typing import Final
 
 import msgspec
 
-from ganger.core.clock import Wall
+from ganger.databases.sqlite.nameplate import Nameplate
 from ganger.databases.sqlite.place import Place, explain
 
 _LONGEST_ADDRESS: Final = 100
 _BACKLOG: Final = 1024
 _CREDENTIALS: Final = struct.Struct("3i")
-
-
-class Nameplate(msgspec.Struct, frozen=True):
-    """What the lock file says about the owner: for people, and for an heir who must know whether the disk failed."""
-
-    pid: int
-    protocol: int
-    minimum: int
-    since: Wall
-    sound: bool = True
 
 
 class Seat:
@@ -103,14 +93,6 @@ def receive_seat(place: Place, descriptors: list[int]) -> Seat:
     lock, listener = descriptors
     descriptors.clear()
     return Seat(place, lock, socket.socket(fileno=listener))
-
-
-def read_nameplate(place: Place) -> Nameplate | None:
-    """Who sits, or sat last, on the seat; None if the plate is blank."""
-    try:
-        return msgspec.json.decode(place.lock.read_bytes(), type=Nameplate)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 def connect(place: Place, seconds: float) -> socket.socket | None:

@@ -24,7 +24,8 @@ from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
 from ganger.databases.sqlite.steward import Steward
 from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Unit, Waiter
-from ganger.databases.sqlite.wire import PROTOCOL, Rank
+from ganger.databases.sqlite.versions import PROTOCOL
+from ganger.databases.sqlite.wire import Rank
 
 T = TypeVar("T")
 

@@ -16,12 +16,13 @@ from ganger.databases.sqlite.errors import copy
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.handshake import Connected, reach_owner
 from ganger.databases.sqlite.link import Link
+from ganger.databases.sqlite.nameplate import Nameplate, read_nameplate
 from ganger.databases.sqlite.outstanding import Outstanding
 from ganger.databases.sqlite.owner import Owner
 from ganger.databases.sqlite.place import refuse_place
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.scribe import Scribe
-from ganger.databases.sqlite.seat import Nameplate, Seat, read_nameplate, take_seat
+from ganger.databases.sqlite.seat import Seat, take_seat
 from ganger.databases.sqlite.unit import Outcome, Post
 
 _FIRST_PAUSE: Final = 0.001

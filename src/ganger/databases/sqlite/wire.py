@@ -13,7 +13,6 @@ import msgspec
 
 from ganger.core.errors import GangerError, decode, encode
 
-PROTOCOL: Final = 1
 _LENGTH: Final = struct.Struct(">I")
 
 

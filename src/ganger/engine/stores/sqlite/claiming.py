@@ -15,6 +15,7 @@ from ganger.core.queue import Queue
 from ganger.core.state import RULES, Status
 from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim
+from ganger.engine.stores.sqlite.following import tell_holder
 from ganger.engine.stores.sqlite.guard import claiming_node
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.queries import Q
@@ -158,6 +159,8 @@ def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
     if touched := array("q", [head[3] for head in heads if head[11]]):
         step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
     _tell(step, rule.target, request.holder, heads)
+    if step.shelf.followed:
+        tell_holder(step, [head[3] for head in heads])
     return _claimed(step, heads, request, rule.target)
 
 

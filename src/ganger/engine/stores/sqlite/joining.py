@@ -1,4 +1,4 @@
-"""How nodes register, beat, drain and leave."""
+"""How nodes register, beat, drain, resume and leave."""
 
 import hmac
 import json
@@ -10,9 +10,10 @@ from ganger.core.ids import TaskId
 from ganger.core.node import Node, NodeState, Registration
 from ganger.databases.sqlite import Session
 from ganger.engine.store import NODES_TOPIC, Configure, Configured, NodeChange
+from ganger.engine.stores.sqlite.following import followed_of
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.queueing import change_queue
-from ganger.engine.stores.sqlite.shelf import node_from
+from ganger.engine.stores.sqlite.rows import node_from
 from ganger.engine.stores.sqlite.step import Step
 
 
@@ -33,12 +34,14 @@ def _change_node(step: Step, change: NodeChange, operator: bool) -> Configured:
         return Configured(node=_register(step, change.register))
     node = _known(step, change, operator)
     if change.beat:
-        return _beat(step, node, change.lease)
+        return _beat(step, node, change)
     if change.drain:
         return Configured(node=_turn(step, node, NodeState.DRAINING, Fact.NODE_LEFT))
+    if change.resume:
+        return Configured(node=_turn(step, node, NodeState.ACTIVE, Fact.NODE_JOINED))
     if change.leave:
         return Configured(node=_turn(step, node, NodeState.LEFT, Fact.NODE_LEFT))
-    raise BadInput("a change of a node says what: register, beat, drain or leave")
+    raise BadInput("a change of a node says what: register, beat, drain, resume or leave")
 
 
 def _known(step: Step, change: NodeChange, operator: bool) -> Node:
@@ -99,13 +102,14 @@ def _shelve(step: Step, number: int) -> Node:
     return node
 
 
-def _beat(step: Step, node: Node, lease: int | None) -> Configured:
-    until = Moment(step.now + (lease or node.lease))
-    step.run(Q.node_beat, (until, step.wall, node.id))
-    beaten = node._replace(until=until, seen=step.wall)
+def _beat(step: Step, node: Node, change: NodeChange) -> Configured:
+    until = Moment(step.now + (change.lease or node.lease))
+    told = None if change.vitals is None else json.dumps(change.vitals)
+    step.run(Q.node_beat, (until, step.wall, told, node.id))
+    beaten = node._replace(until=until, seen=step.wall, vitals=change.vitals or node.vitals)
     step.shelf.put_node(step.session, beaten, node.id)
     kills = tuple(TaskId(row[0]) for row in step.run(Q.node_kills, (node.id,)))
-    return Configured(node=beaten, kills=kills)
+    return Configured(node=beaten, kills=kills, followed=followed_of(step, node.id))
 
 
 def _turn(step: Step, node: Node, state: NodeState, fact: Fact) -> Node:

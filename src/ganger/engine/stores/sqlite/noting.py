@@ -6,8 +6,9 @@ from ganger.core.event import Fact
 from ganger.core.lease import DEFAULT_TTR
 from ganger.core.state import LEASED, Verdict, is_final
 from ganger.databases.sqlite import Session
-from ganger.engine.store import Chunk, Datum, Note, Progress, Touch
+from ganger.engine.store import OUTPUT_TOPIC, Chunk, Datum, Note, Progress, Touch
 from ganger.engine.stores.sqlite.dropping import OUTPUT_BYTES
+from ganger.engine.stores.sqlite.following import follow
 from ganger.engine.stores.sqlite.guard import lease_valid
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
@@ -46,6 +47,8 @@ def take_notes(step: Step, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
 def _judge(step: Step, note: Note, row: Noted | None) -> Verdict:
     if row is None:
         return Verdict.GONE
+    if note.follow is not None:
+        return Verdict.WRONG_STATUS if is_final(row.status) else Verdict.APPLIED
     frozen = note.datum is not None and note.datum.key == "spec"
     if note.fence == 0 and note.datum is not None:
         return Verdict.WRONG_STATUS if frozen or is_final(row.status) else Verdict.APPLIED
@@ -63,6 +66,8 @@ def _store(step: Step, note: Note, row: Noted) -> None:
         _datum(step, note, note.datum)
     if note.chunk is not None:
         _chunk(step, note, note.chunk)
+    if note.follow is not None:
+        follow(step, note.task, row.holder, note.follow)
 
 
 def _touch(step: Step, note: Note, touch: Touch, row: Noted) -> None:
@@ -85,7 +90,21 @@ def _datum(step: Step, note: Note, datum: Datum) -> None:
 
 def _chunk(step: Step, note: Note, chunk: Chunk) -> None:
     body, size = (None, chunk.size) if chunk.blob is not None else (chunk.body, len(chunk.body))
-    step.run(Q.output_put, (note.task, note.fence, chunk.stream, chunk.start, body, chunk.blob, size))
-    if step.session.connection.changes():
-        step.counters[OUTPUT_BYTES] = step.counters.get(OUTPUT_BYTES, 0) + size
-    step.session.wake(f"output:{note.task}")
+    row = (note.task, note.fence, chunk.stream, chunk.start, body, chunk.blob, size)
+    if added := _lay(step, row):
+        step.counters[OUTPUT_BYTES] = step.counters.get(OUTPUT_BYTES, 0) + added
+    step.session.wake(OUTPUT_TOPIC.format(note.task))
+
+
+def _lay(step: Step, row: tuple[int, int, str, int, bytes | None, str | None, int]) -> int:
+    """Store a chunk; how many bytes more there are. The usual one is a whole stream, of which nothing was there."""
+    *stream, start, _, _, size = row
+    if start == 0:
+        step.run(Q.output_put, row)
+        if step.session.connection.changes():
+            return size
+    if any(end >= start + size for (end,) in step.run(Q.output_before, (*stream, start))):
+        return 0
+    covered = sum(int(gone) for (gone,) in list(step.run(Q.output_cover, (*stream, start, start + size))))
+    step.run(Q.output_put, row)
+    return size - covered

@@ -11,7 +11,8 @@ from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.moving import Row, apply
 from ganger.engine.stores.sqlite.queries import Q
-from ganger.engine.stores.sqlite.shelf import Shelved, policy_text
+from ganger.engine.stores.sqlite.rows import Shelved
+from ganger.engine.stores.sqlite.shelf import policy_text
 from ganger.engine.stores.sqlite.step import Step
 
 _AT_ONCE = 1_000

@@ -20,7 +20,7 @@ from ganger.core.state import is_final
 from ganger.core.task import Attempt, Family, Task
 from ganger.engine.store import Directory, Look, Value
 from ganger.engine.stores.sqlite.queries import Q
-from ganger.engine.stores.sqlite.shelf import node_from, shelved_from
+from ganger.engine.stores.sqlite.rows import node_from, shelved_from
 
 _entries = msgspec.msgpack.Decoder(tuple[Entry, ...])
 OUTPUT = "out:"

@@ -6,19 +6,18 @@ its way back with the session. Tallies are written once per transaction, however
 
 import json
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from ganger.core.audit import START
-from ganger.core.clock import Moment, Wall
-from ganger.core.ids import NodeId, QueueId
 from ganger.core.lane import Lane
 from ganger.core.node import Node
-from ganger.core.queue import Policy, Queue
+from ganger.core.queue import Policy
 from ganger.core.state import LEASED
 from ganger.databases.sqlite import Session
 from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.rows import Shelved, node_from, shelved_from
 
 TallyKey = tuple[int, int]
 _STORE: Final = -1
@@ -26,14 +25,6 @@ _STORE: Final = -1
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class Shelved(NamedTuple):
-    """A queue with what only the store needs of it."""
-
-    queue: Queue
-    batch: int
-    fill: int
 
 
 @dataclass(slots=True)
@@ -53,6 +44,8 @@ class Shelf:
     counters: dict[tuple[int, str], int]
     lined: dict[int, set[int]]
     """For each queue the lanes that may have ready tasks; never one too few."""
+    followed: dict[int, int] = field(default_factory=dict)
+    """Tasks whose output somebody reads as it comes, with the moment at which that ends."""
     dirty_tally: set[TallyKey] = field(default_factory=set)
     dirty_counters: set[tuple[int, str]] = field(default_factory=set)
 
@@ -193,39 +186,5 @@ def _lined(session: Session) -> dict[int, set[int]]:
     return lined
 
 
-def shelved_from(row: tuple[object, ...]) -> Shelved:
-    number, name, policy, paused, batch, fill = msgspec.convert(row[:6], tuple[int, str, str, int, int, int])
-    queue = Queue(QueueId(number), name, msgspec.json.decode(policy, type=Policy), Wall(paused))
-    return Shelved(queue, batch, fill)
-
-
 def policy_text(policy: Policy) -> str:
     return msgspec.json.encode(policy).decode()
-
-
-class _NodeRow(NamedTuple):
-    id: int
-    identity: int
-    name: str
-    state: str
-    until: int
-    lease: int
-    slots: int | None
-    queues: str | None
-    kinds: str | None
-    labels: str
-    since: int
-    seen: int
-
-
-def node_from(row: tuple[object, ...]) -> Node:
-    r = msgspec.convert(row, _NodeRow)
-    queues, kinds = _names(r.queues), _names(r.kinds)
-    return Node(
-        NodeId(r.id), r.identity, r.name, r.state, Moment(r.until), r.lease, r.slots,
-        queues, kinds, tuple(json.loads(r.labels)), Wall(r.since), Wall(r.seen),
-    )  # fmt: skip
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(json.loads(text))

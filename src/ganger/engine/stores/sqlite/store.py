@@ -35,13 +35,11 @@ from ganger.engine.stores.sqlite.exchanging import exchange, exchange_receipt, r
 from ganger.engine.stores.sqlite.finding import find
 from ganger.engine.stores.sqlite.joining import configure, lose
 from ganger.engine.stores.sqlite.noting import write
-from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.queries import APPLICATION, Q, load_all
 from ganger.engine.stores.sqlite.shelf import Shelf, load
 from ganger.engine.stores.sqlite.step import Step
 from ganger.engine.stores.sqlite.submitting import TOGETHER, submit
 from ganger.engine.stores.sqlite.tending import tend
-
-APPLICATION: Final = "ganger"
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     Operation("submit", Submission, Submitted, submit, needs_space=True, together=TOGETHER),
@@ -70,6 +68,7 @@ class SqliteStore:
         probe: Probe = no_probe,
         vfs: str | None = None,
     ) -> "SqliteStore":
+        load_all()
         file = await SharedFile.open(
             path,
             operations=OPERATIONS,

@@ -20,15 +20,13 @@ from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.linking import Links
 from ganger.engine.stores.sqlite.queries import Q
-from ganger.engine.stores.sqlite.shelf import Shelved
+from ganger.engine.stores.sqlite.rows import Shelved
 from ganger.engine.stores.sqlite.step import EntryRow, Step
 
 _LINKED: Final = NewTask(QueueId(0), "")[6:]
 """The end of a task that has a place in a queue, perhaps edges, and nothing else."""
 
 _LIFO: Final = -1
-_MANY: Final = 16
-"""So many edges of one task are worth a statement of their own."""
 
 
 def submit(session: Session, request: Submission) -> Submitted:
@@ -36,14 +34,23 @@ def submit(session: Session, request: Submission) -> Submitted:
     check_under(step, request.under)
     ids, existing = take_ids(step, request.tasks)
     Births(step, request.tasks, ids, set(existing)).store()
+    if request.data:
+        _keep_data(step, request, ids, set(existing))
     step.act(request.act)
     step.finish()
     return Submitted(ids, existing)
 
 
+def _keep_data(step: Step, request: Submission, ids: list[TaskId], existing: set[int]) -> None:
+    for index, datum in request.data:
+        if index not in existing:
+            size = datum.size if datum.value is None else len(datum.value)
+            step.run(Q.data_put, (ids[index], datum.key, datum.value, datum.blob, size))
+
+
 def _is_one(request: Submission) -> bool:
     """One task that refers to no other: such submissions can be stored as one, and nobody sees a difference."""
-    if len(request.tasks) != 1 or request.under is not None or request.act is not None:
+    if len(request.tasks) != 1 or request.under is not None or request.act is not None or request.data:
         return False
     (task,) = request.tasks
     return not task.parents and not task.group

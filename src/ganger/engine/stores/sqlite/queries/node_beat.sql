@@ -1,1 +1,1 @@
-UPDATE node SET until = ?, seen = ? WHERE id = ?
+UPDATE node SET until = ?, seen = ?, vitals = coalesce(?, vitals) WHERE id = ?

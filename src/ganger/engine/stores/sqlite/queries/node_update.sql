@@ -1,1 +1,1 @@
-UPDATE node SET state = 'active', until = ?, lease = ?, slots = ?, queues = ?, kinds = ?, labels = ?, seen = ? WHERE id = ?
+UPDATE node SET state = 'active', until = ?, lease = ?, slots = ?, queues = ?, kinds = ?, labels = ?, seen = ?, vitals = NULL WHERE id = ?

@@ -1,0 +1,24 @@
+"""What the lock file says about the owner."""
+
+import msgspec
+
+from ganger.core.clock import Wall
+from ganger.databases.sqlite.place import Place
+
+
+class Nameplate(msgspec.Struct, frozen=True):
+    """For people, and for an heir who must know whether the disk failed."""
+
+    pid: int
+    protocol: int
+    minimum: int
+    since: Wall
+    sound: bool = True
+
+
+def read_nameplate(place: Place) -> Nameplate | None:
+    """Who sits, or sat last, on the seat; None if the plate is blank."""
+    try:
+        return msgspec.json.decode(place.lock.read_bytes(), type=Nameplate)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,1 @@
+SELECT id FROM task WHERE id IN carray(?) AND holder = ?
