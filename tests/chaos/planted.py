@@ -288,7 +288,15 @@ TASKS: Final = (
         "left=False",
         (
             f"{_UNIT}/engine/test_blame.py::test_a_started_task_is_blamed_for_a_node_that_died_and_not_for_one_that_left",
+            f"{_UNIT}/engine/test_upkeep.py::test_a_node_that_left_is_blamed_for_nothing",
         ),
+    ),
+    Bug(
+        "a function that only lay in its process is blamed",
+        "node/starting.py",
+        "for key in one.executing if key in held",
+        "for key in held",
+        (f"{_UNIT}/node/test_node_taking.py::test_a_node_of_commands_and_functions_tells_only_what_has_truly_begun",),
     ),
     Bug(
         "a task that kills its nodes goes round for ever",

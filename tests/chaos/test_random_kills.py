@@ -20,8 +20,8 @@ import pytest
 from ganger.core.ids import QueueId
 from ganger.core.queue import Policy, with_retry
 from ganger.core.retry import FOREVER, Retry
+from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import Place
-from ganger.databases.sqlite.seat import read_nameplate
 from ganger.engine.store import Query
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing import Entry, Outcome, audit

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,14 +11,15 @@ import pytest
 from ganger.core.audit import START
 from ganger.core.clock import Clock, Entropy, Moment
 from ganger.core.event import Fact
-from ganger.core.graph import Fate
-from ganger.core.ids import QueueId
-from ganger.core.state import LEASED, RULES, Counter, Verdict, judge
+from ganger.core.graph import Fate, Join, fate
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.state import LEASED, RULES, Counter, Status, Verdict, judge
 from ganger.engine.store import Store
-from ganger.engine.stores.memory import MemoryStore, claim, graph, moves, nodes, notes, step, submit, upkeep
+from ganger.engine.stores.memory import MemoryStore, claim, follows, graph, moves, nodes, notes, step, submit, upkeep
 from ganger.engine.stores.memory.row import Row
 from ganger.engine.stores.memory.step import Step
 from ganger.engine.stores.memory.table import Journal
+from ganger.engine.stores.memory.tables import StreamKey
 from ganger.testing.contracts.store import StoreConformance
 
 Patch = pytest.MonkeyPatch
@@ -99,6 +101,31 @@ def release_a_child_with_its_first_parent(patch: Patch) -> None:
     patch.setattr(graph, "fate", lambda join, open_edges, held: Fate.LOST if held < 0 else Fate.READY)
 
 
+def take_any_for_all(patch: Patch) -> None:
+    patch.setattr(graph, "fate", lambda join, open_edges, held: fate(Join.ALL, open_edges, held))
+
+
+def lose_a_join_of_any_with_its_first_parent(patch: Patch) -> None:
+    patch.setattr(graph, "fate", lambda join, open_edges, held: fate(join, open_edges if held else 0, held))
+
+
+def decide_again_about_what_is_ready(patch: Patch) -> None:
+    decide = graph.decide
+
+    def decide_again(step: Step, task: TaskId, never: Any) -> None:
+        row = step.tables.rows[task]
+        if row.task.status == Status.QUEUED:
+            step.put(row.having(status=Status.BLOCKED))
+        decide(step, task, never)
+
+    patch.setattr(graph, "decide", decide_again)
+
+
+def forget_how_a_node_is(patch: Patch) -> None:
+    renew = nodes._renew
+    patch.setattr(nodes, "_renew", lambda step, row, change: renew(step, row, change._replace(vitals=None)))
+
+
 def forget_the_limits(patch: Patch) -> None:
     patch.setattr(claim, "_has_room", lambda step, queue, node: True)
 
@@ -124,7 +151,18 @@ def allow_cycles(patch: Patch) -> None:
 
 
 def store_chunks_twice(patch: Patch) -> None:
+    numbers = count()
     patch.setattr(notes, "_covered_until", lambda chunks, start: start)
+    patch.setattr(notes, "StreamKey", lambda task, fence, stream, _: StreamKey(task, fence, stream, next(numbers)))
+
+
+def keep_the_shorter_chunk(patch: Patch) -> None:
+    known = lambda chunks, start: 1 << 60 if any(chunk.start == start for chunk in chunks) else start  # noqa: E731
+    patch.setattr(notes, "_covered_until", known)
+
+
+def follow_for_ever(patch: Patch) -> None:
+    patch.setattr(follows, "forget_ended", lambda step: None)
 
 
 PLANTED: Final = (
@@ -144,6 +182,10 @@ PLANTED: Final = (
     (burn_an_attempt_when_a_node_is_lost, "test_each_rule_adds_to_its_own_counters_alone"),
     (release_a_child_with_its_first_parent, "test_a_child_waits_for_all_its_parents"),
     (release_a_child_with_its_first_parent, "test_a_join_of_very_many_parents_is_released_by_the_last"),
+    (take_any_for_all, "test_a_join_of_any_is_ready_with_its_first_and_lost_with_its_last"),
+    (decide_again_about_what_is_ready, "test_a_join_of_any_that_is_ready_is_not_readied_again_nor_lost"),
+    (lose_a_join_of_any_with_its_first_parent, "test_a_join_of_any_is_ready_with_its_first_and_lost_with_its_last"),
+    (forget_how_a_node_is, "test_a_beat_tells_how_the_node_is_until_the_next_that_does"),
     (forget_the_limits, "test_a_queue_gives_no_more_than_its_limit_over_all_nodes"),
     (forget_to_park, "test_no_more_tasks_of_a_key_are_leased_than_its_limit"),
     (let_a_late_beat_revive, "test_a_beat_that_comes_too_late_revives_nothing"),
@@ -151,6 +193,8 @@ PLANTED: Final = (
     (break_the_chain, "test_every_request_that_carries_an_act_is_one_line_of_an_unbroken_chain"),
     (allow_cycles, "test_no_edge_can_close_a_cycle"),
     (store_chunks_twice, "test_a_chunk_that_is_sent_twice_is_stored_once"),
+    (keep_the_shorter_chunk, "test_a_piece_that_is_sent_again_with_more_leaves_no_gap_and_no_double"),
+    (follow_for_ever, "test_following_ends_by_itself_unless_it_is_said_again"),
 )
 
 

@@ -29,8 +29,8 @@ from ganger.testing.clock import FakeClock, SeededEntropy
 from ganger.testing.picture import Side, differ
 
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from(
-    [Succeed(), Succeed(b"r"), Fail(), Fail(7, "seven"), Fail(3, again=False), Release(), Release(1_000, 3),
-     Hold("aside"), Killed("asked"), Crashed("boom")]
+    [Succeed(), Succeed(b"r"), Fail(), Fail(7, "seven"), Fail(3, again=False), Fail(delay=900), Release(),
+     Release(1_000, 3), Hold("aside"), Killed("asked"), Crashed("boom")]
 )  # fmt: skip
 BACKOFFS = st.sampled_from([Fixed(0), Fixed(500), Delays((100, 1_000)), Exponential(200, jitter=0.5)])
 RETRIES = st.builds(

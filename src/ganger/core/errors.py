@@ -2,13 +2,14 @@
 
 GangerError
 ├── BadInput            the request itself is wrong; sending it again is useless
-│   ├── BadName  BadNumber  BadPolicy  BadCursor  BadBlobRef  PayloadTooLarge
+│   ├── BadName  BadNumber  BadPolicy  BadCursor  BadBlobRef  PayloadTooLarge  WrongMethod
 │   ├── UnknownParent  UnknownGroup
 │   └── CycleFound
 ├── NotFound            TaskNotFound  QueueNotFound  NodeNotFound  BlobMissing
 ├── Conflict            the request is right, the state of things is not
-│   ├── DuplicateKey  WrongStatus  StaleLease  QueueAmbiguous  QueueInUse
+│   ├── DuplicateKey  WrongStatus  StaleLease  StalePage  TaskHeld  QueueAmbiguous  QueueInUse
 │   └── NodeTaken  NodeGone
+├── TurnedAway          NotAuthenticated  NotAllowed  TooManyRequests  TooSlow
 ├── Damage              BlobCorrupt  AuditBroken  MigrationChanged
 └── StoreError          the store cannot serve
     ├── StoreFull  StoreBroken  StoreClosed  StoreUnavailable  ForkedHandle
@@ -64,6 +65,10 @@ class PayloadTooLarge(BadInput):
     code = "payload_too_large"
 
 
+class WrongMethod(BadInput):
+    code = "wrong_method"
+
+
 class UnknownParent(BadInput):
     code = "unknown_parent"
 
@@ -112,6 +117,14 @@ class StaleLease(Conflict):
     code = "stale_lease"
 
 
+class StalePage(Conflict):
+    code = "stale_page"
+
+
+class TaskHeld(Conflict):
+    code = "task_held"
+
+
 class QueueAmbiguous(Conflict):
     code = "queue_ambiguous"
 
@@ -126,6 +139,26 @@ class NodeTaken(Conflict):
 
 class NodeGone(Conflict):
     code = "node_gone"
+
+
+class TurnedAway(GangerError):
+    code = "turned_away"
+
+
+class NotAuthenticated(TurnedAway):
+    code = "not_authenticated"
+
+
+class NotAllowed(TurnedAway):
+    code = "not_allowed"
+
+
+class TooManyRequests(TurnedAway):
+    code = "too_many_requests"
+
+
+class TooSlow(TurnedAway):
+    code = "too_slow"
 
 
 class Damage(GangerError):

@@ -45,6 +45,37 @@ def names_results(text: str) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "result" for node in ast.walk(_parse(text)))
 
 
+def number_parents(text: str, numbers: Mapping[str, int]) -> str:
+    """The expression with parents by number that are named in it: `build.result` or `parent["build-1"].result`."""
+    try:
+        return ast.unparse(_Numbering(numbers).visit(_parse(text)))
+    except RecursionError:
+        raise BadInput("the expression is nested too deeply") from None
+
+
+class _Numbering(ast.NodeTransformer):
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._numbers = numbers
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return node if node.id == "parent" and "parent" not in self._numbers else self._number(node.id)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        match node:
+            case ast.Subscript(value=ast.Name(id="parent"), slice=ast.Constant(value=str(name))):
+                return self._number(name)
+            case ast.Subscript(value=ast.Name(id="parent")):
+                return node
+        self.generic_visit(node)
+        return node
+
+    def _number(self, name: str) -> ast.expr:
+        if name not in self._numbers:
+            known = ", ".join(list(self._numbers)[:20]) or "none"
+            raise BadInput(f"the expression names {name!r:.80}, which is not one of its parents; known are {known}")
+        return ast.Subscript(ast.Name("parent", ast.Load()), ast.Constant(self._numbers[name]), ast.Load())
+
+
 def evaluate(text: str, parents: Mapping[int, Parent]) -> bool:
     """Is it true of these parents (by id)? BadInput says what cannot be read, found or compared."""
     try:

@@ -33,6 +33,22 @@ class Registration(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
+class Vitals(NamedTuple):
+    """How a node is, told with its beats: slots and those in use, tasks in its hands, and its machine.
+
+    `load` is the mean number of processes that wanted to run in the last minute, `memory` the bytes in use of `size`.
+    `trouble` says why it takes no work; empty if it does.
+    """
+
+    slots: int = 0
+    used: int = 0
+    held: int = 0
+    load: float = 0.0
+    memory: int = 0
+    size: int = 0
+    trouble: str = ""
+
+
 class Node(NamedTuple):
     """A registration as the store knows it. Its `until` is the end of every lease that lives by the node's liveness."""
 
@@ -48,6 +64,7 @@ class Node(NamedTuple):
     labels: tuple[str, ...]
     since: Wall
     seen: Wall
+    vitals: Vitals | None = None
 
     @property
     def here(self) -> bool:

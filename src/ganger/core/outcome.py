@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, assert_never
 from ganger.core.errors import BadNumber
 from ganger.core.ids import Fence, TaskId
 from ganger.core.queue import OnLost
-from ganger.core.retry import Again, Retry, crashed_enough, decide, from_text
+from ganger.core.retry import LONGEST_DELAY, Again, Enough, Retry, crashed_enough, decide, from_text
 from ganger.core.state import RULES, Move, Status, move
 from ganger.core.task import LAST_PRIORITY, Claimed
 
@@ -22,8 +22,6 @@ AVOID: Final = 30_000
 """For so many milliseconds a task that failed goes to another holder, if there is one."""
 
 LARGEST_CODE: Final = (1 << 31) - 1
-LONGEST_DELAY: Final = 1 << 43
-"""Some 278 years in milliseconds: a moment so far away still fits every store."""
 
 _SUCCEEDED: Final = RULES["succeed"].target
 
@@ -33,11 +31,15 @@ class Succeed(NamedTuple):
 
 
 class Fail(NamedTuple):
-    """The attempt failed with a code of 2 or more. `again` False: trying again is useless, whatever the policy says."""
+    """The attempt failed with a code of 2 or more. `again` False: trying again is useless, whatever the policy says.
+
+    `delay` (ms) takes the place of the policy's backoff; whether there is another attempt is the policy's word alone.
+    """
 
     code: int = int(Status.FAILED)
     reason: str | None = None
     again: bool = True
+    delay: int | None = None
 
 
 class Release(NamedTuple):
@@ -95,13 +97,24 @@ def _under_lease(claimed: Claimed, rule: str, code: int | None = None) -> Move:
 
 def _fail(claimed: Claimed, failure: Fail, wall: int, luck: float) -> Move:
     check_code(failure.code)
+    if failure.delay is not None:
+        check_delay(failure.delay)
     policy = from_text(claimed.retry)
     next_step = decide(policy, claimed.attempts + 1, failure.code, luck)
     if failure.again and isinstance(next_step, Again):
-        return _retry(claimed, failure, policy, wall, next_step.delay)
+        delay = next_step.delay if failure.delay is None else failure.delay
+        return _retry(claimed, failure, policy, wall, delay)
+    reason = _tell_spent(failure, next_step)
     if policy.hold_when_spent:
-        return _under_lease(claimed, "bury")._replace(reason=failure.reason or f"failed with code {failure.code}")
-    return _under_lease(claimed, "fail", failure.code)._replace(reason=failure.reason)
+        return _under_lease(claimed, "bury")._replace(reason=reason or f"failed with code {failure.code}")
+    return _under_lease(claimed, "fail", failure.code)._replace(reason=reason)
+
+
+def _tell_spent(failure: Fail, next_step: Again | Enough) -> str | None:
+    """The reason; whoever asked for another attempt is told why there is none."""
+    if failure.delay is None or not isinstance(next_step, Enough):
+        return failure.reason
+    return f"{failure.reason or 'it asked to be tried again'} ({next_step.why})"
 
 
 def _retry(claimed: Claimed, failure: Fail, policy: Retry, wall: int, delay: int) -> Move:

@@ -6,14 +6,14 @@ codes. `Retry` joins one of them with the number of attempts. Jitter is drawn fr
 
 import json
 from functools import lru_cache
-from typing import Any, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from ganger.core.errors import BadPolicy
 
 FOREVER = 0
 """As `max_attempts` or `max_crashes`: no limit."""
 
-LONGEST = 1 << 43
+LONGEST_DELAY: Final = 1 << 43
 """Milliseconds, some 278 years: a moment so far away still fits every store, and a float."""
 
 
@@ -151,9 +151,10 @@ def _check_backoff(backoff: Backoff) -> None:
             assert_never(backoff)
     if not sound:
         raise BadPolicy(
-            f"{backoff!r:.200} is no usable backoff: delays are 0 to {LONGEST} ms, factor 1 to 1000, jitter 0 to 1"
+            f"{backoff!r:.200} is no usable backoff: "
+            f"delays are 0 to {LONGEST_DELAY} ms, factor 1 to 1000, jitter 0 to 1"
         )
 
 
 def _bounded(delay: int) -> bool:
-    return isinstance(delay, int) and 0 <= delay <= LONGEST
+    return isinstance(delay, int) and 0 <= delay <= LONGEST_DELAY

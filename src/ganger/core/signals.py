@@ -3,29 +3,27 @@
 from typing import assert_never
 
 from ganger.core.outcome import Fail, Killed, Outcome, Release, check_delay
+from ganger.core.span import Span, to_ms
 
 
 class Retry(Exception):
-    """Try again: after `delay` ms whatever the policy says, or, without a delay, as the task's policy says.
+    """This attempt failed; try again after `delay`, or, without a delay, when the task's policy says.
 
-    Without a delay the attempt counts as a failed one, so that the policy can say that it was enough.
+    Either way it counts as a failed attempt, so that the policy can say that it was enough.
     """
 
-    def __init__(self, delay: int | None = None, reason: str = "it asked to be tried again") -> None:
+    def __init__(self, delay: Span | None = None, reason: str = "it asked to be tried again") -> None:
         super().__init__(reason)
-        if delay is not None:
-            check_delay(delay)
-        self.delay = delay
+        self.delay = None if delay is None else _read(delay)
         self.reason = reason
 
 
 class Snooze(Exception):
-    """It is not time yet: give the task back for `delay` ms; nothing counts."""
+    """It is not time yet: give the task back for `delay`; nothing counts."""
 
-    def __init__(self, delay: int) -> None:
-        super().__init__(f"not before {delay} ms from now")
-        check_delay(delay)
-        self.delay = delay
+    def __init__(self, delay: Span) -> None:
+        self.delay = _read(delay)
+        super().__init__(f"not before {self.delay} ms from now")
 
 
 class Cancel(Exception):
@@ -39,11 +37,17 @@ class Cancel(Exception):
 Signal = Retry | Snooze | Cancel
 
 
+def _read(delay: Span) -> int:
+    ms = to_ms(delay, "delay")
+    check_delay(ms)
+    return ms
+
+
 def outcome_of(signal: Signal) -> Outcome:
     """What a signal makes of the attempt that raised it."""
     match signal:
         case Retry():
-            return Fail(reason=signal.reason) if signal.delay is None else Release(signal.delay)
+            return Fail(reason=signal.reason, delay=signal.delay)
         case Snooze():
             return Release(signal.delay)
         case Cancel():

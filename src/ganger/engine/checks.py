@@ -6,8 +6,7 @@ from typing import Final
 
 from ganger.core import names
 from ganger.core.errors import BadInput, BadNumber, BadPolicy, PayloadTooLarge
-from ganger.core.outcome import LONGEST_DELAY
-from ganger.core.retry import Retry, check, from_text
+from ganger.core.retry import LONGEST_DELAY, Retry, check, from_text
 from ganger.core.task import LAST_PRIORITY, PLUGIN, Kind
 
 KINDS: Final = frozenset(Kind)

@@ -26,7 +26,7 @@ import msgspec
 from ganger.core import expression
 from ganger.core.clock import Clock, Wall
 from ganger.core.condition import Answer, AskAgain, Choose, Elder, Fail, Ruling, Terms, free_since, rule
-from ganger.core.errors import BadInput, NotFound, WrongStatus
+from ganger.core.errors import BadInput, NodeGone, NotFound, StoreUnavailable, WrongStatus
 from ganger.core.event import Fact
 from ganger.core.ids import Position, QueueId, TaskId
 from ganger.core.state import Status, is_final
@@ -46,6 +46,7 @@ from ganger.wire.specs import (
     PortAnswers,
     UrlAnswers,
     decode,
+    due_of,
     encode,
 )
 
@@ -72,12 +73,15 @@ PlacedProbe = FileThere | PortAnswers | UrlAnswers | CommandExits
 class Prober(Protocol):
     """Asks about a place."""
 
-    def takes(self, requires: Sequence[str]) -> bool:
-        """May conditions that require these labels be asked here?"""
+    def takes(self, probe: PlacedProbe, requires: Sequence[str]) -> bool:
+        """May this be asked here, for a condition that requires these labels?"""
         ...
 
     async def probe(self, probe: PlacedProbe) -> bool:
-        """The answer, within some seconds: what does not answer is False. BadInput: it can never be asked."""
+        """The answer, within some seconds: what does not answer is False. BadInput: it can never be asked.
+
+        StoreUnavailable or NodeGone: it could not be asked now, which says nothing about the answer.
+        """
         ...
 
 
@@ -85,9 +89,14 @@ def new_condition(queue: QueueId, spec: ConditionSpec, **fields: Any) -> NewTask
     """A condition to be submitted. BadInput if its expression is none."""
     if isinstance(spec.probe, Expression):
         expression.check(spec.probe.text)
-    if isinstance(spec.probe, AtTime) and spec.wait and spec.deadline is None:
-        fields.setdefault("due", Wall(max(0, spec.probe.at)))
+    fields.setdefault("due", plan_condition(spec))
     return NewTask(queue, Kind.CONDITION, encode(spec), **fields)
+
+
+def plan_condition(spec: ConditionSpec) -> Wall | None:
+    """The time before which nobody need look at it, to be stored as its `due`."""
+    due = due_of(spec)
+    return None if due is None else Wall(due)
 
 
 class Above(NamedTuple):
@@ -95,6 +104,14 @@ class Above(NamedTuple):
 
     on: str
     task: Task
+
+
+class _Line:
+    """Questions of one sort that are being asked, or wait for it. Commands have their own: they may take minutes."""
+
+    def __init__(self) -> None:
+        self.room = asyncio.Semaphore(PROBES_AT_ONCE)
+        self.length = 0
 
 
 class Judge(Chore):
@@ -122,12 +139,17 @@ class Judge(Chore):
         self._look_at = 0
         self._put_off_look = False
         self._asking: dict[TaskId, asyncio.Task[None]] = {}
-        self._room = asyncio.Semaphore(PROBES_AT_ONCE)
+        self._places, self._commands = _Line(), _Line()
 
     @property
     def waiting(self) -> int:
         """How many conditions it knows of."""
         return len(self._agenda) + len(self._closed) + len(self._asking)
+
+    async def answered(self) -> None:
+        """Wait until every question that is being asked has its answer."""
+        while asking := list(self._asking.values()):
+            await asyncio.gather(*asking, return_exceptions=True)
 
     async def run(self) -> None:
         try:
@@ -326,23 +348,28 @@ class Judge(Chore):
 
     def _ask(self, task: Task, probe: PlacedProbe, terms: Terms) -> None:
         prober = self._prober
-        if prober is None or not prober.takes(task.requires):
+        if prober is None or not prober.takes(probe, task.requires):
             return
-        if len(self._asking) >= PROBES_IN_LINE:
+        line = self._commands if isinstance(probe, CommandExits) else self._places
+        if line.length >= PROBES_IN_LINE:
             self._agenda.plan(task.id, self._clock.wall() + NOT_YET)
             return
-        self._asking[task.id] = asyncio.create_task(self._probe(prober, task.id, probe, terms))
+        line.length += 1
+        question = self._asking[task.id] = asyncio.create_task(self._probe(line, prober, task.id, probe, terms))
+        question.add_done_callback(lambda _: self._leave(line, task.id))
 
-    async def _probe(self, prober: Prober, task: TaskId, probe: PlacedProbe, terms: Terms) -> None:
+    def _leave(self, line: _Line, task: TaskId) -> None:
+        line.length -= 1
+        del self._asking[task]
+        self._woken.set()
+
+    async def _probe(self, line: _Line, prober: Prober, task: TaskId, probe: PlacedProbe, terms: Terms) -> None:
         try:
-            async with self._room:
+            async with line.room:
                 ruling = await self._answer(prober, probe, terms)
             await self._follow(task, ruling)
         except Exception as error:
             self._put_off(task, error)
-        finally:
-            del self._asking[task]
-            self._woken.set()
 
     async def _answer(self, prober: Prober, probe: PlacedProbe, terms: Terms) -> Ruling:
         try:
@@ -352,6 +379,8 @@ class Judge(Chore):
         except Exception as error:
             # A probe that breaks has not answered; one that is asked only once must not be taken for a no.
             self._tell.event("probe_broke", probe=type(probe).__name__, error=repr(error))
+            if not terms.wait and isinstance(error, StoreUnavailable | NodeGone):
+                raise
             if not terms.wait:
                 return Fail(f"the probe broke: {error!r:.200}")
             truth = False

@@ -11,7 +11,22 @@ from ganger.core.lease import Lease
 from ganger.core.outcome import Outcome, Release
 from ganger.core.queue import Counts
 from ganger.core.task import Claimed, NewTask, Task
-from ganger.engine import again, audit, edit, explain, follow, inspect, operate, output, renew, settle, submit
+from ganger.engine import (
+    again,
+    audit,
+    edit,
+    explain,
+    family,
+    follow,
+    inspect,
+    live,
+    operate,
+    output,
+    paging,
+    renew,
+    settle,
+    submit,
+)
 from ganger.engine.blob import Blobs
 from ganger.engine.claim import Desk, check_claim
 from ganger.engine.follow import EVERYTHING, Wanted
@@ -21,6 +36,7 @@ from ganger.engine.nodes import Nodes
 from ganger.engine.operate import Moved
 from ganger.engine.output import OUTPUT, Part, Places, Wish
 from ganger.engine.queues import Queues
+from ganger.engine.readiness import Readiness, check_ready
 from ganger.engine.settle import Settled, Settling
 from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Prompt, Query, Store, Submitted
 from ganger.engine.wait import Follower, Waited
@@ -64,14 +80,23 @@ class Engine:
         await self._desk.close()
 
     async def submit(
-        self, tasks: Sequence[NewTask], *, under: Lease | None = None, act: Act | None = None
+        self,
+        tasks: Sequence[NewTask],
+        *,
+        under: Lease | None = None,
+        act: Act | None = None,
+        data: Sequence[tuple[int, str, bytes]] = (),
     ) -> Submitted:
         """Store new tasks, all or none; durable when it returns. Uses: submit.
 
-        `under`: only if the submitter holds this lease. To send it again safely give keys with on_conflict `return`.
+        `under`: only if the submitter holds this lease. `data` are values that tasks are born with: the index of the
+        task, the key, the content. To send it again safely give keys with on_conflict `return`.
         Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, StoreFull.
         """
-        return await submit.submit(self.store, tasks, self.limits, witness=self._witness, under=under, act=act)
+        kept = [(index, await output.make_datum(self._places, key, content)) for index, key, content in data]
+        return await submit.submit(
+            self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept
+        )
 
     def submit_now(self, tasks: Sequence[NewTask]) -> Submitted | None:
         """As `submit`, from any thread but the event loop's, which waits; None if that cannot be. Uses: submit.
@@ -161,11 +186,27 @@ class Engine:
         """A part of a named value, wherever it lies; a key that is not there has size 0. Uses: value."""
         return await output.read(self._places, Wish(task, key, start, most))
 
+    async def read_page(
+        self, task: TaskId, key: str, start: int = 0, most: int = 65_536, version: str | None = None
+    ) -> paging.DataPage:
+        """A part of a named value with the value's version; StalePage if it is not the one given. Uses: value."""
+        return await paging.read_page(self._places, Wish(task, key, start, most), version)
+
     async def read_output(
         self, task: TaskId, stream: str, start: int = 0, most: int = 65_536, fence: Fence | None = None
     ) -> Part:
         """A part of one output stream, of that attempt or the newest that has some. Uses: value."""
         return await output.read(self._places, Wish(task, f"{OUTPUT}{stream}", start, most, fence))
+
+    def follow_output(
+        self, task: TaskId, streams: Sequence[str] = live.SAID, start: int = 0, fence: Fence | None = None
+    ) -> AsyncGenerator[live.Heard, None]:
+        """Output as it comes, of the newest attempt and those after it, or of one, until the task has ended.
+
+        Uses: listen, write, tasks, value. Whoever reads slowly slows nobody. Use `contextlib.aclosing` to leave early.
+        Raises TaskNotFound, BadName.
+        """
+        return live.follow_output(self._places, live.Wanted(task, streams, start, fence))
 
     async def hold(self, ids: Sequence[TaskId], *, by: str, reason: str | None = None) -> Moved:
         """Set waiting tasks aside until somebody kicks them. Uses: exchange."""
@@ -184,7 +225,7 @@ class Engine:
         return await operate.cancel(self.store, ids, by)
 
     async def kill(self, ids: Sequence[TaskId], *, by: str) -> Moved:
-        """Have running tasks killed by their holders, and waiting ones cancelled. Uses: tasks, edit."""
+        """Have running tasks killed, and waiting ones cancelled; groups with their members. Uses: tasks, edit, find."""
         return await operate.kill(self.store, ids, by)
 
     async def edit(self, edits: Sequence[Edit], *, by: str | None = None, under: Lease | None = None) -> None:
@@ -215,9 +256,12 @@ class Engine:
         """Try a final task again as a new one; WrongStatus if it is not final. Uses: tasks, value, submit."""
         return await again.retry_final(self._places, task, by, self._witness)
 
-    async def wait(self, ids: Sequence[TaskId], timeout: float | None = None) -> Waited:
-        """Wait until all of these have ended, or the time (seconds) is up. Uses: listen, directory, events, tasks."""
-        return await self._follower.wait(inspect.check_ids(ids, self.limits), timeout)
+    async def wait(self, ids: Sequence[TaskId], timeout: float | None = None, *, until_held: bool = False) -> Waited:
+        """Wait until all of these have ended, or the time (seconds) is up. Uses: listen, directory, events, tasks.
+
+        With `until_held` a task that is held is not waited for: it may stay so for ever.
+        """
+        return await self._follower.wait(inspect.check_ids(ids, self.limits), timeout, until_held=until_held)
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
         """The tasks with these ids, None where there is none. Uses: tasks."""
@@ -235,6 +279,10 @@ class Engine:
         """All about one task: itself, family, attempts, keys of its data; or TaskNotFound. Uses: look."""
         return await self.store.look(task, most)
 
+    async def family(self, lease: Lease, most: int = 100) -> family.Relatives:
+        """A holder's task, its parents and its children; StaleLease if the lease is lost. Uses: look, tasks."""
+        return await family.read_family(self.store, lease, most)
+
     async def counts(self) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
         """For each queue how many tasks have each status, and how often each fact was told. Uses: counts."""
         return await self.store.counts()
@@ -243,12 +291,24 @@ class Engine:
         """Why this task is not running: see `explain.py` for the codes. Uses: look, directory, tasks, counts, find."""
         return await explain.explain(self.store, self._clock, task)
 
+    async def readiness(self, node: str | None = None) -> list[Readiness]:
+        """Is work being taken: each node that is here (or that one), and what lies ready in vain.
+
+        Uses: directory, find, look, counts.
+        """
+        return await check_ready(self.store, self._clock, node)
+
     def subscribe(self, after: Position | None = None, wanted: Wanted = EVERYTHING) -> AsyncGenerator[Event, None]:
         """The events behind a position (None: from now on), in order, for ever. Uses: listen, directory, events.
 
         Resume with the position of the last event that was dealt with. Use `contextlib.aclosing` to leave early.
         """
         return follow.subscribe(self.store, after, wanted)
+
+    async def events(self, after: Position, most: int = 1_000) -> list[Event]:
+        """The events behind a position that are there now, at most so many. Uses: events."""
+        inspect.check_most(most, self.limits)
+        return await self.store.events(after, most)
 
     async def verify_audit(self) -> audit.Verified:
         """Check the chain of the audit log; AuditBroken names the first line that does not fit. Uses: audit."""

@@ -126,8 +126,18 @@ async def _blocked(scene: Scene) -> Reason:
         sentence = f"the group waits for {task.waits} more: members that have not ended, or its closing"
         return Reason("members_open", sentence, {"waits": task.waits})
     if task.kind == Kind.CONDITION:
-        return Reason("condition_open", "the condition has not been judged yet")
+        return _open_condition(scene)
     return Reason("parents_open", f"it waits for {task.waits} parents", {"parents": [], "waits": task.waits})
+
+
+def _open_condition(scene: Scene) -> Reason:
+    requires, free = set(scene.task.requires), "the condition has not been judged yet"
+    if not scene.nodes:
+        return Reason("condition_open", f"{free}, and no node is here that could")
+    if all(requires - set(node.labels) for node in scene.nodes):
+        labels: list[str] = sorted(requires)
+        return Reason("condition_open", f"{free}: no node that is here has the labels {labels}", {"requires": labels})
+    return Reason("condition_open", free)
 
 
 async def _open_parents(scene: Scene) -> list[Task]:

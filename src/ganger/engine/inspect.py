@@ -12,7 +12,7 @@ from ganger.engine.store import Page, Query, Store
 
 async def find(store: Store, query: Query, limits: Limits) -> Page:
     """One page of the tasks that match."""
-    check_whole("most", query.most, 1, limits.page)
+    check_most(query.most, limits)
     if query.after is not None:
         check_whole("after", query.after, 0, LATEST)
     return await store.find(query)
@@ -34,6 +34,10 @@ async def get(store: Store, task: TaskId) -> Task:
     if found is None:
         raise TaskNotFound(f"there is no task {task}", task=task)
     return found
+
+
+def check_most(most: int, limits: Limits) -> None:
+    check_whole("most", most, 1, limits.page)
 
 
 def check_ids(ids: Sequence[TaskId], limits: Limits) -> Sequence[TaskId]:

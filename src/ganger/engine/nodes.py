@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ganger.core import names
-from ganger.core.errors import BadInput, NodeGone
+from ganger.core.errors import BadInput, NodeGone, NodeNotFound
 from ganger.core.ids import NodeId, TaskId
-from ganger.core.node import SHORTEST_LEASE, Node, Registration
-from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole
+from ganger.core.node import SHORTEST_LEASE, Node, Registration, Vitals
+from ganger.engine.audit import act
+from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole, tidy
 from ganger.engine.limits import Limits
 from ganger.engine.store import Configure, NodeChange, Store
 
@@ -15,10 +16,11 @@ _LONGEST_TOKEN = 200
 
 
 class Beaten(NamedTuple):
-    """The node as the store knows it now, and those of its tasks that somebody asked to kill."""
+    """The node as the store knows it now, and those of its tasks that are to be killed, or are followed by somebody."""
 
     node: Node
     kills: tuple[TaskId, ...]
+    followed: tuple[TaskId, ...] = ()
 
 
 class Nodes:
@@ -42,15 +44,35 @@ class Nodes:
         _check(registration, self._limits)
         return (await self._change(NodeChange(register=registration))).node
 
-    async def beat(self, node: NodeId, token: str, lease: int | None = None) -> Beaten:
+    async def beat(self, node: NodeId, token: str, lease: int | None = None, vitals: Vitals | None = None) -> Beaten:
         """Renew every lease that lives by the node's liveness; NodeGone if they are lost already. Uses: configure."""
         if lease is not None:
             check_delay("lease", lease, SHORTEST_LEASE)
-        return await self._change(NodeChange(node, token, beat=True, lease=lease))
+        told = None if vitals is None else vitals._replace(trouble=tidy(vitals.trouble, self._limits.reason))
+        return await self._change(NodeChange(node, token, beat=True, lease=lease, vitals=told))
 
-    async def drain(self, node: NodeId, token: str) -> Node:
-        """Take nothing new; what it holds it may finish. Uses: configure."""
-        return (await self._change(NodeChange(node, token, drain=True))).node
+    async def drain(self, name: str, *, by: str) -> Node:
+        """Have a node take nothing more: it gives back what it has not begun, finishes the rest, and leaves.
+
+        Until it has left it can be resumed. NodeNotFound if no such node is here. Uses: directory, configure.
+        """
+        return await self._operate(name, by, "node.drain", NodeChange(drain=True))
+
+    async def resume(self, name: str, *, by: str) -> Node:
+        """Have a node that drains take tasks again; NodeNotFound if it has left. Uses: directory, configure."""
+        return await self._operate(name, by, "node.resume", NodeChange(resume=True))
+
+    async def _operate(self, name: str, by: str, action: str, change: NodeChange) -> Node:
+        """Change a node in an operator's name. One that goes while it is looked for is not here."""
+        here = [node for node in await self.all() if node.here and node.name == name]
+        try:
+            told = act(by, action, name=names.check("node", name))
+            done = [await self._store.configure(Configure(node=change._replace(id=node.id), act=told)) for node in here]
+        except NodeGone:
+            done = []
+        if not done or (node := done[0].node) is None:
+            raise NodeNotFound(f"no node called {name!r:.80} is here; see `ganger nodes`", name=name)
+        return node
 
     async def leave(self, node: NodeId, token: str) -> None:
         """Go in order: what it still holds goes back and is not blamed. Uses: configure."""
@@ -65,7 +87,7 @@ class Nodes:
         if reply.node is None:
             raise NodeGone(f"node {change.id} is gone; register it anew", node=change.id)
         self._remember(reply.node)
-        return Beaten(reply.node, reply.kills)
+        return Beaten(reply.node, reply.kills, reply.followed)
 
     def _remember(self, node: Node) -> None:
         if node.here:

@@ -38,11 +38,27 @@ async def cancel(store: Store, ids: Sequence[TaskId], by: str) -> Moved:
     The group goes first, so that it ends cancelled and not by the end of its members. Whoever repeats a cancel that was
     cut off in between reaches the members that are left.
     """
-    groups = [task.id for task in await store.tasks(ids) if task is not None and task.kind == Kind.GROUP]
+    groups = await _groups(store, ids)
     moved = await _move(store, [move(task, "cancel") for task in ids], by)
-    for group in groups:
-        await kill(store, [member.id async for member in _members(store, group)], by)
+    await _kill_members(store, groups, by)
     return moved
+
+
+async def kill(store: Store, ids: Sequence[TaskId], by: str) -> Moved:
+    """Ask the holders of these to kill them; those that wait are cancelled at once. A group goes as in a cancel."""
+    groups = await _groups(store, ids)
+    moved = await _kill(store, ids, by)
+    await _kill_members(store, groups, by)
+    return moved
+
+
+async def _groups(store: Store, ids: Sequence[TaskId]) -> list[TaskId]:
+    return [task.id for task in await store.tasks(ids) if task is not None and task.kind == Kind.GROUP]
+
+
+async def _kill_members(store: Store, groups: Sequence[TaskId], by: str) -> None:
+    for group in groups:
+        await _kill(store, [member.id async for member in _members(store, group)], by)
 
 
 async def _members(store: Store, group: TaskId) -> AsyncIterator[Task]:
@@ -55,14 +71,12 @@ async def _members(store: Store, group: TaskId) -> AsyncIterator[Task]:
                 yield deeper
 
 
-async def kill(store: Store, ids: Sequence[TaskId], by: str) -> Moved:
-    """Ask the holders of these to kill them; those that wait are cancelled at once."""
+async def _kill(store: Store, ids: Sequence[TaskId], by: str) -> Moved:
     moved = Moved([], [])
     for some in _steps(ids):
-        tasks = await store.tasks(some)
-        verdicts = [_killable(task) for task in tasks]
+        verdicts = [_killable(task) for task in await store.tasks(some)]
         chosen = [number for number, verdict in zip(some, verdicts, strict=True) if verdict is Verdict.APPLIED]
-        await _kill(store, chosen, by)
+        await _request_kills(store, chosen, by)
         moved.done.extend(chosen)
         moved.refused.extend((number, v) for number, v in zip(some, verdicts, strict=True) if v is not Verdict.APPLIED)
     return moved
@@ -74,7 +88,7 @@ def _killable(task: Task | None) -> Verdict:
     return Verdict.WRONG_STATUS if is_final(task.status) else Verdict.APPLIED
 
 
-async def _kill(store: Store, ids: Sequence[TaskId], by: str) -> None:
+async def _request_kills(store: Store, ids: Sequence[TaskId], by: str) -> None:
     if ids:
         edits = tuple(Edit(task, kill=True) for task in ids)
         await store.edit(Edits(edits, act=act(by, "task.kill", tasks=[int(task) for task in ids])))

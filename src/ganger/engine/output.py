@@ -37,14 +37,18 @@ class Places(NamedTuple):
 
 async def put_data(places: Places, writer: Note, key: str, content: bytes | AsyncIterator[bytes], once: bool) -> None:
     """Keep a named value. What is large, or comes in pieces, becomes a blob before the row names it."""
+    datum = (await make_datum(places, key, content))._replace(only_if_unset=once)
+    await write_one(places.store, writer._replace(datum=datum), f"the value {key!r}")
+
+
+async def make_datum(places: Places, key: str, content: bytes | AsyncIterator[bytes]) -> Datum:
+    """The value as a store keeps it; what is large is a blob that is already safe."""
     _check_key(key)
     if isinstance(content, bytes) and (places.blobs is None or len(content) <= places.limits.inline):
         check_size(key, content, places.limits.payload)
-        datum = Datum(key, content, size=len(content), only_if_unset=once)
-    else:
-        ref = await _need(places.blobs).put(content)
-        datum = Datum(key, blob=ref.hash, size=ref.size, only_if_unset=once)
-    await write_one(places.store, writer._replace(datum=datum), f"the value {key!r}")
+        return Datum(key, content, size=len(content))
+    ref = await _need(places.blobs).put(content)
+    return Datum(key, blob=ref.hash, size=ref.size)
 
 
 def _check_key(key: str) -> None:

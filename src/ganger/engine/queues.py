@@ -42,6 +42,11 @@ class Queues:
         """The queue as it is remembered; None if it is not, or if the memory is old."""
         return None if self._known is None else self._known.get(queue)
 
+    def peek_named(self, name: str) -> Queue | None:
+        """The one queue of this name as it is remembered, asked from any thread; None if none or several are."""
+        found = self._bearers(self._known or {}, name)
+        return found[0] if len(found) == 1 else None
+
     async def all(self) -> list[Queue]:
         """Every queue, by id. Uses: directory."""
         return list((await self._load()).values())

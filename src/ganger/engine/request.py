@@ -4,19 +4,24 @@ from typing import NamedTuple
 
 from ganger.core.audit import Act
 from ganger.core.clock import Wall
+from ganger.core.graph import Edge
 from ganger.core.ids import Fence, NodeId, Position, QueueId, TaskId
-from ganger.core.node import Node, Registration
+from ganger.core.node import Node, Registration, Vitals
 from ganger.core.queue import Policy, Queue
 from ganger.core.state import Move
 from ganger.core.task import Attempt, Claimed, Family, NewTask, Task
 
 
 class Submission(NamedTuple):
-    """Tasks to be stored together. `under` guards it: the submitter holds this lease (task, fence) now."""
+    """Tasks to be stored together. `under` guards it: the submitter holds this lease (task, fence) now.
+
+    `data` pairs the index of a task with a value that it is born with; one whose key gave an older task gets none.
+    """
 
     tasks: tuple[NewTask, ...]
     under: tuple[TaskId, Fence] | None = None
     act: Act | None = None
+    data: "tuple[tuple[int, Datum], ...]" = ()
 
 
 class Submitted(NamedTuple):
@@ -85,7 +90,9 @@ class Datum(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Output of the attempt, from `start` on. A chunk that is already there is not stored twice."""
+    """Output of the attempt, from `start` on. A chunk that is already there is not stored twice, and a longer one from
+    the same `start` on takes the place of all that it covers.
+    """
 
     stream: str
     start: int
@@ -95,7 +102,10 @@ class Chunk(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a holder writes without moving its task: one of the four. `fence` 0 is the operator's (data only)."""
+    """What is written without moving a task: one of the five. `fence` 0 is anybody's (follow, an operator's data).
+
+    `follow` says that somebody reads the output of the task as it comes, for so many milliseconds from now.
+    """
 
     task: TaskId
     fence: Fence
@@ -103,6 +113,7 @@ class Note(NamedTuple):
     progress: Progress | None = None
     datum: Datum | None = None
     chunk: Chunk | None = None
+    follow: int | None = None
 
 
 class Change(NamedTuple):
@@ -162,7 +173,10 @@ class QueueChange(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """Register a node, beat for it, drain it, or let it leave. All but the first name its id and token."""
+    """Register a node, beat for it, drain it, let it take tasks again, or let it leave.
+
+    All but the first name its id and token. A beat keeps what was told last of its vitals, unless it tells them anew.
+    """
 
     id: NodeId = NodeId(0)
     token: str = ""
@@ -171,6 +185,8 @@ class NodeChange(NamedTuple):
     lease: int | None = None
     drain: bool = False
     leave: bool = False
+    resume: bool = False
+    vitals: Vitals | None = None
 
 
 class Configure(NamedTuple):
@@ -182,11 +198,12 @@ class Configure(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """What it is now. `kills`: leased tasks of a beating node that somebody asked to kill."""
+    """What it is now. Of a beating node's leased tasks `kills` are to be killed, `followed` are read by somebody."""
 
     queue: Queue | None = None
     node: Node | None = None
     kills: tuple[TaskId, ...] = ()
+    followed: tuple[TaskId, ...] = ()
 
 
 class Lapsed(NamedTuple):
@@ -237,7 +254,10 @@ class Tended(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Which tasks: every given field must match. `after` is a cursor; `newest_first` walks down from it."""
+    """Which tasks: every given field must match. `after` is a cursor; `newest_first` walks down from it.
+
+    `with_parents` also asks for the edges above each task, at most `SHOWN_PARENTS` of each.
+    """
 
     queue: QueueId | None = None
     statuses: tuple[int, ...] | None = None
@@ -250,13 +270,21 @@ class Query(NamedTuple):
     after: Position | None = None
     newest_first: bool = False
     most: int = 100
+    with_parents: bool = False
+
+
+SHOWN_PARENTS = 100
 
 
 class Page(NamedTuple):
-    """A page may be short, even empty, and still have a `next`: only None means the end."""
+    """A page may be short, even empty, and still have a `next`: only None means the end.
+
+    `parents` are, where they were asked for, the edges above each of the tasks, in the order of the tasks.
+    """
 
     tasks: list[Task]
     next: Position | None
+    parents: tuple[tuple[Edge, ...], ...] = ()
 
 
 class Look(NamedTuple):

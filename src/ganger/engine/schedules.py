@@ -30,13 +30,16 @@ from ganger.core.task import DEFAULT_PRIORITY, Kind, NewTask, OnConflict, Task
 from ganger.engine.agenda import Agenda
 from ganger.engine.audit import act
 from ganger.engine.engine import Engine
-from ganger.engine.store import Query
+from ganger.engine.store import Change, Edit, Query
 from ganger.engine.ticks import check, next_ticks, ticks_until
 from ganger.engine.upkeep import ALONE, Chore, LeaderGate, Stepped
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 QUEUE: Final = "schedules"
 LAST: Final = "last"
+TICK: Final = "schedule:"
+"""So begins the key of a tick's task."""
+
 FORMAT: Final = 1
 LARGEST: Final = 1 << 20
 PAGE: Final = 1_000
@@ -68,6 +71,7 @@ class Written(msgspec.Struct, frozen=True, omit_defaults=True):
     schedule: dict[str, str | int | bool | None]
     work: Work
     format: int = FORMAT
+    owner: str | None = None
 
 
 class Last(msgspec.Struct, frozen=True):
@@ -78,23 +82,24 @@ class Last(msgspec.Struct, frozen=True):
 
 
 class Planned(NamedTuple):
-    """A schedule as it is now. `paused`: somebody holds it."""
+    """A schedule as it is now. `paused`: somebody holds it. `owner`: the program that declares it, if one does."""
 
     task: TaskId
     schedule: Schedule
     work: Work
     last: Last
     paused: bool
+    owner: str | None = None
 
 
 class Schedules:
-    """The schedules of one engine: add, list, remove. A schedule is paused by holding its task, and kicked to go on."""
+    """The schedules of one engine: add, change, list, remove. One is paused by holding its task, and goes on kicked."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
 
-    async def add(self, schedule: Schedule, work: Work, *, by: str) -> TaskId:
+    async def add(self, schedule: Schedule, work: Work, *, by: str, owner: str | None = None) -> TaskId:
         """Keep a schedule; its first tick is the next one. Uses: directory, configure, submit.
 
         Raises BadInput, QueueNotFound, DuplicateKey if the name is taken.
@@ -104,9 +109,25 @@ class Schedules:
             checked = checked._replace(start=self._clock.wall())
         await self._engine.queues.get(QueueId(work.queue))
         queue = await self._engine.queues.ensure(QUEUE, by=by)
-        spec = msgspec.json.encode(Written(checked._asdict(), work))
+        spec = _write(checked, work, owner)
         task = NewTask(queue.id, Kind.GROUP, spec, key=_key(schedule.name), open_group=True, description=schedule.name)
         return (await self._engine.submit([task], act=act(by, "schedule.add", name=schedule.name))).ids[0]
+
+    async def change(self, planned: Planned, schedule: Schedule, work: Work, *, by: str) -> None:
+        """Let a schedule make other ticks, or other tasks; a pause stays one. Uses: write, edit.
+
+        If its times are others, the first of them is the next one from now on. Raises BadInput, TaskNotFound.
+        """
+        checked = check(schedule)
+        if checked.every is not None and not checked.start:
+            checked = checked._replace(start=planned.schedule.start or self._clock.wall())
+        if timing(checked) != timing(planned.schedule):
+            # Before the new times are: else those of them that have passed would look like missed ones.
+            await self._engine.put_data(
+                planned.task, LAST, msgspec.json.encode(Last(self._clock.wall(), planned.last.task))
+            )
+        spec = _write(checked, work, planned.owner)
+        await self._engine.edit([Edit(planned.task, change=Change(spec=spec))], by=by)
 
     async def get(self, name: str) -> Planned:
         """The schedule of this name, or TaskNotFound. Uses: find, value."""
@@ -115,14 +136,29 @@ class Schedules:
             raise TaskNotFound(f"there is no schedule {name!r:.80}", name=name)
         return await read(self._engine, found[0])
 
-    async def all(self) -> AsyncGenerator[Planned, None]:
-        """Every schedule. Uses: directory, find, value."""
+    async def all(self, *, skip_bad: bool = False) -> AsyncGenerator[Planned, None]:
+        """Every schedule. Uses: directory, find, value. BadInput: one cannot be read, unless such are left out."""
         async for task in stored(self._engine):
-            yield await read(self._engine, task)
+            try:
+                planned = await read(self._engine, task)
+            except BadInput:
+                if not skip_bad:
+                    raise
+            else:
+                yield planned
 
     async def remove(self, name: str, *, by: str) -> None:
         """Make no more ticks; the tasks that were made go on. TaskNotFound. Uses: find, value, edit."""
         await self._engine.remove((await self.get(name)).task, by=by)
+
+
+def timing(schedule: Schedule) -> tuple[str | None, int | None, str]:
+    """What says when its ticks are."""
+    return schedule.cron, schedule.every, schedule.zone
+
+
+def _write(schedule: Schedule, work: Work, owner: str | None) -> bytes:
+    return msgspec.json.encode(Written(schedule._asdict(), work, owner=owner))
 
 
 def _key(name: str) -> str:
@@ -149,7 +185,7 @@ async def read(engine: Engine, task: Task) -> Planned:
         last = msgspec.json.decode(body, type=Last) if body else Last(task.created)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise BadInput(f"task {task.id} of the queue {QUEUE} is no schedule: {error}") from None
-    return Planned(task.id, schedule, written.work, last, task.status == Status.HELD)
+    return Planned(task.id, schedule, written.work, last, task.status == Status.HELD, written.owner)
 
 
 def _schedule(written: Written) -> Schedule:
@@ -260,7 +296,7 @@ class Scheduler(Chore):
 def _task(planned: Planned, tick: int) -> NewTask:
     work = planned.work
     return NewTask(
-        QueueId(work.queue), work.kind, work.spec, work.priority, key=f"schedule:{planned.schedule.name}:{tick}",
+        QueueId(work.queue), work.kind, work.spec, work.priority, key=f"{TICK}{planned.schedule.name}:{tick}",
         on_conflict=OnConflict.RETURN, description=work.description, retry=work.retry, timeout=work.timeout,
         limit_key=work.limit_key, requires=work.requires,
     )  # fmt: skip

@@ -38,6 +38,7 @@ from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
 from ganger.core.task import Task
 from ganger.engine.request import (
+    SHOWN_PARENTS,
     Change,
     Chunk,
     Claim,
@@ -68,11 +69,16 @@ from ganger.engine.request import (
 __all__ = [
     "CLAIMED_SPEC",
     "EVENTS_TOPIC",
+    "FOLLOWED_TOPIC",
     "INLINE_SPEC",
+    "LONGEST_FOLLOW",
+    "MOST_FOLLOWED",
     "NODES_TOPIC",
+    "OUTPUT_TOPIC",
     "QUEUES_TOPIC",
     "QUEUE_TOPIC",
     "RESET_TOPIC",
+    "SHOWN_PARENTS",
     "STEP_EDGES",
     "Capabilities",
     "Change",
@@ -108,6 +114,12 @@ INLINE_SPEC = 1024
 
 CLAIMED_SPEC = 64 * 1024
 """A spec up to this size travels with a claim."""
+
+MOST_FOLLOWED = 4_096
+"""So many tasks are known to be followed at once."""
+
+LONGEST_FOLLOW = 60_000
+"""Milliseconds: whoever asks to be believed longer is believed so long."""
 
 STEP_EDGES = 1_000
 """How many edges one step follows; the rest is left to `tend`."""
@@ -146,7 +158,7 @@ class Store(Protocol):
 
         A task is born blocked if an edge is undecided (or if its kind takes no slot), delayed if it is due later, else
         queued; if an edge can never hold it is cancelled at once. Ids grow in the order of the tasks, positions
-        likewise.
+        likewise. Data are there when a task is: no holder ever sees one without them.
 
         Raises DuplicateKey (field `task`: who has it), UnknownParent, UnknownGroup, QueueNotFound, StaleLease,
         StoreFull. A cycle was refused above. Not idempotent by itself: give keys with `return` to send it again safely.
@@ -173,6 +185,10 @@ class Store(Protocol):
 
         Touch, progress and chunks need a valid lease. A datum needs one, or fence 0 and a task that is not final (keys
         other than `spec`, which Edit changes). Idempotent: the same note twice leaves the same state.
+
+        A follow needs a task that is not final, and no lease. It ends by itself, and alone of all that is written here
+        it may be forgotten sooner: with the process that has it, or when `MOST_FOLLOWED` others end later. Whoever
+        follows says so again before it ends.
         """
         ...
 
@@ -242,8 +258,9 @@ class Store(Protocol):
         """Be told, soon after it was committed anywhere, of what happened under a topic; returns the way to stop it.
 
         Topics: `queue:<id>` (a task of it became ready, or is due earlier than any before), `events` (there are new
-        ones), `nodes`, `queues`. A wake-up may be spurious and may be lost with a connection: after `reset` look for
-        yourself. Nothing is right only because of it.
+        ones), `nodes`, `queues`, `output:<task>` (a chunk of it was stored), `followed` (a task that is leased has
+        somebody who follows it, and had not before). A wake-up may be spurious and may be lost with a connection: after
+        `reset` look for yourself. Nothing is right only because of it.
         """
         ...
 
@@ -252,4 +269,6 @@ QUEUE_TOPIC = "queue:{}"
 EVENTS_TOPIC = "events"
 NODES_TOPIC = "nodes"
 QUEUES_TOPIC = "queues"
+FOLLOWED_TOPIC = "followed"
+OUTPUT_TOPIC = "output:{}"
 RESET_TOPIC = "reset"

@@ -18,7 +18,7 @@ from ganger.core.lease import Lease, Renewal
 from ganger.core.task import Kind, NewTask, OnConflict
 from ganger.engine import checks
 from ganger.engine.limits import Limits
-from ganger.engine.store import Prompt, Store, Submission, Submitted
+from ganger.engine.store import Datum, Prompt, Store, Submission, Submitted
 from ganger.engine.witness import SubmitCommitted, Witness
 
 _HEAD: Final = 3
@@ -38,10 +38,11 @@ async def submit(
     witness: Witness | None = None,
     under: Lease | None = None,
     act: Act | None = None,
+    data: Sequence[tuple[int, Datum]] = (),
 ) -> Submitted:
-    """Check the tasks and store them, all or none."""
+    """Check the tasks and store them with their data, all or none."""
     check_tasks(tasks, limits)
-    request = Submission(tuple(tasks), None if under is None else (under.task, under.fence), act)
+    request = Submission(tuple(tasks), None if under is None else (under.task, under.fence), act, tuple(data))
     reply = await store.submit(request)
     if witness is not None:
         await witness.witnessed(SubmitCommitted(request, reply))

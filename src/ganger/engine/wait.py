@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ganger.core.event import Event, Fact
 from ganger.core.ids import Position, TaskId
-from ganger.core.state import is_final
+from ganger.core.state import Status, is_final
 from ganger.engine.follow import PAGE, find_end
 from ganger.engine.store import EVENTS_TOPIC, RESET_TOPIC, Store
 
@@ -24,13 +24,15 @@ class Waited(NamedTuple):
 
 
 class Watch:
-    """One wait: what is known of its tasks."""
+    """One wait: what is known of its tasks. With `until_held` a held one is not waited for while it is held."""
 
-    __slots__ = ("done", "known", "open")
+    __slots__ = ("_awaited", "_until_held", "done", "known", "open")
 
-    def __init__(self, ids: Iterable[TaskId]) -> None:
+    def __init__(self, ids: Iterable[TaskId], *, until_held: bool = False) -> None:
         self.known: dict[TaskId, int | None] = dict.fromkeys(ids)
         self.open = set(self.known)
+        self._awaited = set(self.known)
+        self._until_held = until_held
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def learn(self, task: TaskId, status: int | None) -> None:
@@ -39,8 +41,13 @@ class Watch:
         self.known[task] = status
         if status is None or is_final(status):
             self.open.discard(task)
-            if not self.open and not self.done.done():
-                self.done.set_result(None)
+            self._awaited.discard(task)
+        elif self._until_held and status == Status.HELD:
+            self._awaited.discard(task)
+        else:
+            self._awaited.add(task)
+        if not self._awaited and not self.done.done():
+            self.done.set_result(None)
 
 
 class Follower:
@@ -64,12 +71,12 @@ class Follower:
             if not watch.done.done():
                 watch.done.set_result(None)
 
-    async def wait(self, ids: Sequence[TaskId], timeout: float | None) -> Waited:
-        """Wait until all have ended or the time (seconds) is up."""
+    async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, until_held: bool = False) -> Waited:
+        """Wait until all have ended or the time (seconds) is up; with `until_held` not for those that are held."""
         async with self._placing:
             if not self._watched:
                 self._position = await find_end(self._store)
-            watch = Watch(ids)
+            watch = Watch(ids, until_held=until_held)
             self._enter(watch)
         try:
             for number, task in zip(ids, await self._store.tasks(ids), strict=True):

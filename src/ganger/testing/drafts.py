@@ -109,7 +109,9 @@ DISTURBANCES: Final = st.one_of(
     disturb("change_queue", pick=PICK, policy=st.none() | policies(), pause=_PAUSES),
     disturb("delete_queue", pick=PICK, drop=st.booleans()),
     disturb("register", name=st.sampled_from(["a", "b", "c"]), lease=st.sampled_from(LEASES), token=_TOKENS),
-    disturb("change_node", pick=PICK, what=st.sampled_from(["beat", "beat", "drain", "leave"]), token=_TOKENS),
+    disturb(
+        "change_node", pick=PICK, what=st.sampled_from(["beat", "beat", "drain", "resume", "leave"]), token=_TOKENS
+    ),
     disturb("prune"),
     disturb("jump", milliseconds=st.sampled_from([-1_000, 1_000])),
 )

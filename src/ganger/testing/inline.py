@@ -2,8 +2,9 @@
 
 Bodies run in the thread, and for async callers in the event loop, that submitted them, before the submit returns: a
 debugger stops in them, and what the test patched is patched there too. Nothing else is pretended: the tasks are those
-of a real engine, with its retries, graphs, keys and delays. Time is a fake clock: what is due later waits until the
-test lets time pass. Commands and shell scripts are submitted, and wait: nothing here runs them.
+of a real engine, with its retries, graphs, keys, delays, conditions and schedules. Time is a fake clock: what is due
+later waits until the test lets time pass. Commands and shell scripts are submitted, and wait: nothing here runs them,
+nor the commands that conditions ask. Their files, ports and addresses are really looked at.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from io import StringIO
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -19,23 +21,28 @@ from ganger.assembly.client import EngineTransport
 from ganger.assembly.registry import open_parts
 from ganger.assembly.settings import Settings
 from ganger.client.app import App
-from ganger.client.bridge import ThreadBridge, Work
+from ganger.client.bridge import Shortcut, ThreadBridge, Work
 from ganger.client.function import Function
 from ganger.client.references import encode
 from ganger.client.transport import Draft, Transport
+from ganger.core.clock import Clock
 from ganger.core.errors import BadInput
-from ganger.core.ids import TaskId
+from ganger.core.ids import Position, TaskId
 from ganger.core.node import Registration
 from ganger.core.outcome import Fail, Outcome
-from ganger.core.task import Claimed, Kind
+from ganger.core.span import Span, to_ms
+from ganger.core.task import Claimed, Kind, NewTask
+from ganger.engine.conditions import Judge
 from ganger.engine.engine import Engine
-from ganger.engine.store import Claim, Tend
+from ganger.engine.schedules import TICK, Scheduler
+from ganger.engine.store import Claim, Query, Tend
 from ganger.node.functions.binding import find
-from ganger.node.functions.context import CURRENT, Context
+from ganger.node.functions.context import CURRENT, Context, Pen
 from ganger.node.functions.execution import Said, call, explain, succeed
 from ganger.node.functions.judging import judge
 from ganger.node.functions.messages import Result
 from ganger.node.functions.references import resolve
+from ganger.node.probes import Probes
 from ganger.testing.clock import FakeClock, SeededEntropy
 from ganger.wire.specs import FunctionSpec, decode
 
@@ -53,9 +60,12 @@ class Job(NamedTuple):
 class InlineTransport(EngineTransport):
     """The transport of an inline app: it also hands out what is to be run, and remembers what was submitted."""
 
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
+    def __init__(self, engine: Engine, clock: Clock, probes: Probes) -> None:
+        super().__init__(engine, clock)
         self.drafts: list[Draft] = []
+        self._judge = Judge(engine, clock, probes)
+        self._scheduler = Scheduler(engine, clock)
+        self._seen = Position(0)
 
     async def submit(self, drafts: Any) -> list[TaskId]:
         ids = await super().submit(drafts)
@@ -63,7 +73,14 @@ class InlineTransport(EngineTransport):
         return ids
 
     async def take(self) -> Job | None:
-        """The next function that is ready, if any is."""
+        """The next function that is ready, if any is; conditions are judged before the answer is none."""
+        job = await self._claim()
+        if job is None:
+            await self._stir()
+            job = await self._claim()
+        return job
+
+    async def _claim(self) -> Job | None:
         node = await self.engine.nodes.register(_NODE)
         queues = tuple(queue.id for queue in await self.engine.queues.all())
         for claimed in await self.engine.claim(Claim(node.id, queues, start=True)) if queues else ():
@@ -71,7 +88,7 @@ class InlineTransport(EngineTransport):
                 return Job(claimed, await resolve(await self._spec(claimed), self._result))
             except BadInput as error:
                 await self.settle(claimed, Fail(reason=str(error), again=False))
-                return await self.take()
+                return await self._claim()
         return None
 
     async def _spec(self, claimed: Claimed) -> bytes:
@@ -87,6 +104,21 @@ class InlineTransport(EngineTransport):
         while (await self.engine.store.tend(Tend(promote=True))).more:
             pass
 
+    async def _stir(self) -> None:
+        """Make the ticks that are due, and judge conditions until none is decided any more."""
+        while (await self._scheduler.step()).done:
+            await self._note_ticks()
+        while (await self._judge.step()).done:
+            await self._judge.answered()
+
+    async def _note_ticks(self) -> None:
+        names = {queue.id: queue.name for queue in await self.engine.queues.all()}
+        async for task in self.engine.walk(Query(after=self._seen)):
+            self._seen = task.position
+            if task.key is not None and task.key.startswith(TICK):
+                spec = (await self.engine.read_data(task.id, "spec", 0, self.engine.limits.payload)).body
+                self.drafts.append(Draft(names[task.queue], NewTask(task.queue, task.kind, spec, key=task.key)))
+
 
 class Inline:
     """A `Bridge` that runs what is ready in the caller. `clock` is in the hands of the test."""
@@ -99,15 +131,16 @@ class Inline:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Transport]:
         async with open_parts(Settings(store="memory:"), self.clock, SeededEntropy()) as parts:
-            engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs)
+            engine, probes = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs), Probes()
             try:
-                yield InlineTransport(engine)
+                yield InlineTransport(engine, parts.clock, probes)
             finally:
+                probes.close()
                 await engine.close()
 
     @property
     def drafts(self) -> list[Draft]:
-        """What was submitted, in its order."""
+        """What was submitted, in its order; the tasks of ticks are among it."""
         return self._bridge.run(_drafts)
 
     def work(self) -> None:
@@ -124,7 +157,7 @@ class Inline:
             outcome = await _aperform(job)
             await self._bridge.arun(_settling(job, outcome))
 
-    def run(self, work: Work[R]) -> R:
+    def run(self, work: Work[R], shortcut: Shortcut[R] | None = None) -> R:
         answer = self._bridge.run(work)
         if self._runs:
             self.work()
@@ -152,8 +185,27 @@ def inline(app: App, *, run: bool = True) -> Iterator[Inline]:
         stage.close()
 
 
+def assert_scheduled(
+    app: App, function: Function[..., Any, Any], *, cron: str | None = None, every: Span | None = None
+) -> None:
+    """Fail unless the app declares that it calls this function again and again, then or after such a time if given."""
+    plans = [plan for plan in app.schedules if plan.draft.task.kind == Kind.FUNCTION]
+    found = [plan.schedule for plan in plans if decode(plan.draft.task.spec, FunctionSpec).path == function.path]
+    if not found:
+        raise AssertionError(
+            f"no schedule calls {function.path}, but {[plan.schedule.name for plan in plans]} are there"
+        )
+    interval = None if every is None else to_ms(every, "every")
+    if not any(cron in (None, one.cron) and interval in (None, one.every) for one in found):
+        times = [one.cron or f"every {one.every} ms" for one in found]
+        raise AssertionError(f"{function.path} is called at {times}, not at {cron or f'every {interval} ms'}")
+
+
 def assert_enqueued(app: App, function: Function[..., Any, Any], *args: Any, **kwargs: Any) -> None:
-    """Fail unless a call with these arguments was submitted within `inline`; without arguments any call will do."""
+    """Fail unless a call with these arguments was submitted within `inline`; without arguments any call will do.
+
+    What waits behind a condition was submitted too, and so was what a tick made.
+    """
     if not isinstance(app.bridge, Inline):
         raise BadInput("assert_enqueued looks at what was submitted within `with inline(app):`")
     path = function.path
@@ -197,6 +249,10 @@ def _inline(transport: Transport) -> InlineTransport:
 
 class _Deaf:
     """Where a body's progress goes: nowhere; nobody asks it to stop."""
+
+    def open(self, context: Context, stream: str) -> Pen:
+        """A log is for those who look from outside."""
+        return StringIO()
 
     def say(self, seq: int, percent: float | None, info: str | None) -> None:
         """Progress is for those who look from outside."""

@@ -335,7 +335,8 @@ class StoreMachine(RuleBasedStateMachine):
     def change_node(self, pick: int, what: str, token: str) -> None:
         async def ask(side: Side) -> list[int | None]:
             node = self._pick_node(side, pick)
-            change = NodeChange(node, token, beat=what == "beat", drain=what == "drain", leave=what == "leave")
+            said: dict[str, Any] = {what: True}
+            change = NodeChange(node, token, **said)
             kills = (await side.store.configure(Configure(node=change))).kills
             return [side.ordinal_of(task) for task in kills] if what == "beat" else []
 

@@ -65,45 +65,49 @@ class PluginSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     params: Any = None
 
 
-class AtTime(msgspec.Struct, frozen=True, tag_field="if", tag="time"):
+class AtTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="time"):
     """True from this wall time on (ms since 1970)."""
 
     at: int
 
 
-class AfterDelay(msgspec.Struct, frozen=True, tag_field="if", tag="delay"):
+class AfterDelay(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="delay"):
     """True so many ms after the condition's parents are done."""
 
     ms: int
 
 
-class FileThere(msgspec.Struct, frozen=True, tag_field="if", tag="file"):
+class FileThere(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="file"):
     """True when the file exists, or is gone, on a node with the condition's labels."""
 
     path: str
     gone: bool = False
 
 
-class PortAnswers(msgspec.Struct, frozen=True, tag_field="if", tag="port"):
+class PortAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="port"):
     host: str
     port: int
 
 
-class UrlAnswers(msgspec.Struct, frozen=True, tag_field="if", tag="url"):
+class UrlAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="url"):
     """True when a GET is answered with this status (any 2xx if None)."""
 
     url: str
     status: int | None = None
 
 
-class CommandExits(msgspec.Struct, frozen=True, tag_field="if", tag="command"):
-    """True when the command exits with 0."""
+class CommandExits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="command"):
+    """True when the command exits with 0 within `timeout` ms, on a node with the condition's labels. It takes no slot.
+
+    `cwd` None is the home of the node's user.
+    """
 
     argv: list[str]
     timeout: int = 30_000
+    cwd: str | None = None
 
 
-class Expression(msgspec.Struct, frozen=True, tag_field="if", tag="expression"):
+class Expression(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="expression"):
     """True when the expression over the parents' results is: `parent[22].result == 0 and parent[23].status == 1`."""
 
     text: str
@@ -123,6 +127,13 @@ class ConditionSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     every: int = 1_000
     deadline: int | None = None
     otherwise: bool = False
+
+
+def due_of(spec: ConditionSpec) -> int | None:
+    """The wall time before which nobody needs to look at a condition, if there is one."""
+    if isinstance(spec.probe, AtTime) and spec.wait and spec.deadline is None:
+        return max(0, spec.probe.at)
+    return None
 
 
 Spec = CommandSpec | ShellSpec | FunctionSpec | PluginSpec | ConditionSpec

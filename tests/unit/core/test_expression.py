@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ganger.core.errors import BadInput
-from ganger.core.expression import LONGEST, Parent, check, evaluate, names_results
+from ganger.core.expression import LONGEST, Parent, check, evaluate, names_results, number_parents
 
 PARENTS = {22: Parent(1, 0), 23: Parent(2, {"size": [10, 20], "name": "ann"}), 24: Parent(1)}
 
@@ -91,6 +91,31 @@ def test_what_is_not_of_the_language_is_refused_before_it_is_stored(text: str) -
 def test_a_result_is_read_only_where_one_is_asked_for() -> None:
     assert names_results("parent[1].status == 1 and parent[2].result == 0")
     assert not names_results("parent[1].status == 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbered"),
+    [
+        ("build.result == 0", "parent[-1].result == 0"),
+        ("parent['test-1'].result['build'] > 'build'", "parent[-2].result['build'] > 'build'"),
+        ("not (build.status == 1 or parent[22].status == 1)", "not (parent[-1].status == 1 or parent[22].status == 1)"),
+        ("parent.result", "parent.result"),
+    ],
+)
+def test_parents_may_be_named_where_their_rank_is_known(text: str, numbered: str) -> None:
+    assert number_parents(text, {"build": -1, "test-1": -2}) == numbered
+
+
+@pytest.mark.parametrize("text", ["other.result == 0", "parent['x'].status", "1 ==", "not " * 499 + "1"])
+def test_a_name_that_is_no_parent_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        number_parents(text, {"build": -1})
+
+
+@given(st.text(max_size=LONGEST))
+def test_numbering_a_text_refuses_it_or_leaves_its_meaning(text: str) -> None:
+    with suppress(BadInput):
+        assert evaluate(number_parents(text, {}), PARENTS) == evaluate(text, PARENTS)
 
 
 @given(st.text(max_size=LONGEST), st.recursive(st.none() | st.integers() | st.text(), st.lists))

@@ -21,7 +21,7 @@ from ganger.core.outcome import (
     settle,
 )
 from ganger.core.queue import OnLost
-from ganger.core.retry import NEVER, Delays, Fixed, Retry, to_text
+from ganger.core.retry import LONGEST_DELAY, NEVER, Delays, Fixed, Retry, to_text
 from ganger.core.state import RULES, Move, Status, Verdict, is_final, judge
 from ganger.core.task import LAST_PRIORITY, Claimed
 
@@ -72,6 +72,21 @@ def test_the_attempt_that_just_failed_counts() -> None:
 
     assert end(Fail(), claimed(policy, attempts=1)).due == WALL + 20
     assert end(Fail(), claimed(policy, attempts=2)).rule == "fail"
+
+
+def test_a_failure_may_name_its_own_delay_but_not_its_number_of_attempts() -> None:
+    policy = Retry(2, Fixed(500))
+
+    assert end(Fail(delay=9_000), claimed(policy)).due == WALL + 9_000
+    assert end(Fail(delay=0), claimed(policy)).rule == "retry"
+    assert end(Fail(delay=9_000), claimed(policy, attempts=1)).rule == "fail"
+    assert end(Fail(delay=9_000, reason="busy")).reason == "busy (failed 1 of 1 attempts, the last with code 2)"
+
+
+@pytest.mark.parametrize("delay", [-1, LONGEST_DELAY + 1])
+def test_a_delay_that_no_store_can_keep_is_refused(delay: int) -> None:
+    with pytest.raises(BadNumber):
+        end(Fail(delay=delay), claimed(Retry(2)))
 
 
 def test_a_priority_sinks_no_further_than_the_last() -> None:
@@ -162,9 +177,10 @@ def test_a_task_that_its_nodes_keep_dying_of_is_held() -> None:
     assert "crashed 3 times" in move.reason
 
 
+DELAYS = st.none() | st.integers(0, 9_999)
 OUTCOMES = st.one_of(
     st.builds(Succeed, st.none() | st.binary(max_size=3)),
-    st.builds(Fail, st.integers(2, 99), st.none() | st.text(max_size=3), st.booleans()),
+    st.builds(Fail, st.integers(2, 99), st.none() | st.text(max_size=3), st.booleans(), DELAYS),
     st.builds(Release, st.integers(0, 9_999), st.none() | st.integers(0, LAST_PRIORITY)),
     st.builds(Hold), st.builds(Killed), st.builds(Crashed),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ganger.core.errors import BadPolicy
 from ganger.core.retry import (
     FOREVER,
-    LONGEST,
+    LONGEST_DELAY,
     NEVER,
     Again,
     Backoff,
@@ -28,11 +28,11 @@ from ganger.core.retry import (
 )
 
 lucks = st.floats(0, 1, exclude_max=True)
-delays = st.integers(0, LONGEST)
+delays = st.integers(0, LONGEST_DELAY)
 exponentials = st.builds(
     lambda first, more, factor, jitter: Exponential(first, factor, first + more, jitter),
-    st.integers(0, LONGEST // 2),
-    st.integers(0, LONGEST // 2),
+    st.integers(0, LONGEST_DELAY // 2),
+    st.integers(0, LONGEST_DELAY // 2),
     st.floats(1, 1_000),
     st.floats(0, 1),
 )
@@ -144,7 +144,7 @@ def test_a_sound_policy_is_given_back(policy: Retry) -> None:
         Retry(by_code=((2, -1, Fixed(1)),)),
         Retry(by_code=((2, 1, Fixed(-1)),)),
         Retry(backoff=Fixed(-1)),
-        Retry(backoff=Fixed(LONGEST + 1)),
+        Retry(backoff=Fixed(LONGEST_DELAY + 1)),
         Retry(backoff=Fixed(math.inf)),  # type: ignore[arg-type]
         Retry(backoff=Delays(())),
         Retry(backoff=Delays((1, -1))),

@@ -11,7 +11,7 @@ from ganger.core.node import Node, Registration
 from ganger.core.queue import Policy, Queue
 from ganger.core.task import Claimed, Kind, NewTask, Task
 from ganger.engine.engine import Engine
-from ganger.engine.store import Claim, Store
+from ganger.engine.store import Claim, Store, Submission, Submitted
 from ganger.engine.stores.memory import MemoryStore
 from ganger.testing.clock import FakeClock, SeededEntropy
 
@@ -35,6 +35,10 @@ class Recording:
         self.faults: dict[str, Exception] = {}
         self.deaf = False
         self._told: dict[Callable[[str], None], set[str]] = {}
+
+    def submit_now(self, request: Submission) -> Submitted:
+        self.asked["submit"] += 1
+        return asyncio.run(self._store.submit(request))
 
     def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
         wanted = set(topics)

@@ -14,10 +14,20 @@ from ganger.core.ids import TaskId
 from ganger.core.outcome import Fail, Succeed
 from ganger.core.state import Status
 from ganger.core.task import Kind
-from ganger.engine.conditions import Judge, PlacedProbe, new_condition
+from ganger.engine.conditions import NOT_YET, PROBES_AT_ONCE, Judge, PlacedProbe, new_condition
 from ganger.engine.store import Change, Edit
 from ganger.testing.clock import FakeClock
-from ganger.wire.specs import AfterDelay, AtTime, ConditionSpec, Expression, FileThere, PortAnswers, Probe, encode
+from ganger.wire.specs import (
+    AfterDelay,
+    AtTime,
+    CommandExits,
+    ConditionSpec,
+    Expression,
+    FileThere,
+    PortAnswers,
+    Probe,
+    encode,
+)
 from tests.unit.engine.both import STORES, Play, play_on
 from tests.unit.engine.stage import Stage, play
 
@@ -42,7 +52,7 @@ class Place:
         self.open.set()
         self.was_asked = asyncio.Event()
 
-    def takes(self, requires: Sequence[str]) -> bool:
+    def takes(self, probe: PlacedProbe, requires: Sequence[str]) -> bool:
         return set(requires) <= self.labels
 
     async def probe(self, probe: PlacedProbe) -> bool:
@@ -227,6 +237,37 @@ def test_an_if_over_a_probe_asks_once_and_a_broken_answer_is_no_no() -> None:
         seen = [await stage.get(each) for each in ids]
         assert [(each.status, each.branch) for each in seen] == [(S, False), (F, True), (F, True)]
         assert [each.reason for each in seen][2] == "no such scheme"
+
+    play(scenario)
+
+
+def test_an_if_whose_probe_could_not_be_asked_is_asked_again() -> None:
+    async def scenario(stage: Stage) -> None:
+        place = Place(StoreUnavailable("the guardian was killed"), True)
+        judge = Judge(stage.engine, stage.clock, place)
+        task = await put(stage, CommandExits(["true"]), wait=False)
+        for status in (B, S):
+            await judge.step()
+            await settle_probes(judge)
+            assert (await stage.get(task)).status == status
+            stage.fake.advance(NOT_YET)
+
+    play(scenario)
+
+
+def test_commands_in_line_keep_no_file_waiting() -> None:
+    async def scenario(stage: Stage) -> None:
+        place = Place(*[True] * (PROBES_AT_ONCE + 2))
+        place.open.clear()
+        judge = Judge(stage.engine, stage.clock, place)
+        for _ in range(PROBES_AT_ONCE + 1):
+            await put(stage, CommandExits(["true"]))
+        await put(stage, FileThere("/there"))
+        await judge.step()
+        await asyncio.sleep(0)
+        assert FileThere("/there") in place.asked
+        place.open.set()
+        await settle_probes(judge)
 
     play(scenario)
 

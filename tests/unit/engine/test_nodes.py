@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from ganger.core.errors import BadInput, BadName, BadNumber, NodeGone, NodeTaken
-from ganger.core.node import NodeState, Registration
+from ganger.core.errors import BadInput, BadName, BadNumber, NodeGone, NodeNotFound, NodeTaken
+from ganger.core.ids import Position
+from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.state import Status
 from tests.unit.engine.stage import Stage, play
 
@@ -48,10 +49,52 @@ def test_a_draining_node_settles_but_takes_nothing() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.submit_many(2)
         claimed = await stage.take_one()
-        assert (await stage.engine.nodes.drain(stage.node.id, "token of ada")).state == NodeState.DRAINING
+        assert (await stage.engine.nodes.drain("ada", by="test")).state == NodeState.DRAINING
         with pytest.raises(NodeGone):
             await stage.take()
         assert await stage.engine.start([claimed.lease]) == []
+
+    play(scenario)
+
+
+def test_an_operator_drains_a_node_by_its_name_and_resumes_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        before = (await stage.engine.verify_audit()).lines
+        assert (await stage.engine.nodes.drain("ada", by="eve")).state == NodeState.DRAINING
+        assert (await stage.engine.nodes.resume("ada", by="eve")).state == NodeState.ACTIVE
+        lines = await stage.store.audit(Position(before))
+        assert [(line.who, line.action, line.detail) for line in lines] == [
+            ("eve", "node.drain", '{"name":"ada"}'), ("eve", "node.resume", '{"name":"ada"}'),
+        ]  # fmt: skip
+        await stage.submit_many(1)
+        assert len(await stage.take()) == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_node_that_is_not_here_can_be_neither_drained_nor_resumed(leaves: bool) -> None:
+    async def scenario(stage: Stage) -> None:
+        if leaves:
+            await stage.engine.nodes.leave(stage.node.id, "token of ada")
+        else:
+            stage.fake.advance(30_001)
+        for name in ("ada", "nobody"):
+            for operate in (stage.engine.nodes.drain, stage.engine.nodes.resume):
+                with pytest.raises(NodeNotFound, match="see `ganger nodes`"):
+                    await operate(name, by="eve")
+
+    play(scenario)
+
+
+def test_how_a_node_is_is_told_with_its_beat_and_cut() -> None:
+    async def scenario(stage: Stage) -> None:
+        told = Vitals(4, 1, 3, 0.5, 10, 20, "x" * 100_000)
+        await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=told)
+        (node,) = await stage.engine.nodes.all()
+        assert node.vitals is not None
+        assert node.vitals[:6] == told[:6]
+        assert len(node.vitals.trouble) == stage.engine.limits.reason
 
     play(scenario)
 

@@ -68,15 +68,31 @@ def test_what_waits_is_cancelled_and_what_runs_is_not() -> None:
     play(scenario)
 
 
-def test_a_group_is_cancelled_with_all_below_it() -> None:
+@pytest.mark.parametrize("act", ["cancel", "kill"])
+def test_a_group_is_ended_with_all_below_it(act: str) -> None:
     async def scenario(stage: Stage) -> None:
         group, inner, running, waiting, deep = await stage.submit(
             stage.task(Kind.GROUP), stage.task(Kind.GROUP, group=-1), stage.task(group=-1), stage.task(group=-1),
             stage.task(group=-2),
         )  # fmt: skip
         assert (await stage.take_one()).id == running
-        await stage.engine.cancel([group], by="ann")
+        assert (await getattr(stage.engine, act)([group], by="ann")).done == [group]
         assert [await stage.status(task) for task in (group, inner, waiting, deep)] == [Status.CANCELLED] * 4
+        assert (await stage.get(running)).kill
+
+    play(scenario)
+
+
+def test_a_kill_of_a_group_that_was_cut_off_is_finished_by_the_next() -> None:
+    async def scenario(stage: Stage) -> None:
+        group, running = await stage.submit(stage.task(Kind.GROUP), stage.task(group=-1))
+        await stage.take_one()
+        stage.store.faults["find"] = StoreUnavailable("cut off")
+        with pytest.raises(StoreUnavailable):
+            await stage.engine.kill([group], by="ann")
+        stage.store.faults.clear()
+        moved = await stage.engine.kill([group], by="ann")
+        assert moved.refused == [(group, Verdict.WRONG_STATUS)]
         assert (await stage.get(running)).kill
 
     play(scenario)

@@ -170,7 +170,7 @@ def test_moves_of_a_node_that_drains_are_stored_but_its_claim_is_refused() -> No
     async def scenario(stage: Stage) -> None:
         await stage.submit_many(2)
         claimed = await stage.take_one()
-        await stage.engine.nodes.drain(stage.node.id, "token of ada")
+        await stage.engine.nodes.drain("ada", by="test")
         with pytest.raises(NodeGone):
             await stage.engine.settle([(claimed, Succeed())], stage.ask())
         assert (await stage.engine.settle([(claimed, Succeed())])).refused == []

@@ -1,5 +1,6 @@
 """Each operation of the engine names the operations of the store that it uses, and uses no other."""
 
+import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,7 +10,7 @@ import pytest
 
 from ganger.core.graph import Edge
 from ganger.core.ids import Position, TaskId
-from ganger.core.node import Registration
+from ganger.core.node import Registration, Vitals
 from ganger.core.outcome import Crashed, Fail, Succeed
 from ganger.core.queue import Policy
 from ganger.core.task import Kind
@@ -20,7 +21,7 @@ from ganger.engine.store import Edit, Note, Progress, Query, Store
 from tests.unit.engine.stage import Stage, play
 
 OPERATIONS = {name for name in vars(Store) if not name.startswith("_")} - {"capabilities"}
-WITHOUT = {"close", "peek"}
+WITHOUT = {"close", "peek", "peek_named"}
 
 
 def operations() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -91,6 +92,16 @@ async def nothing(stage: Stage) -> None:
     return None
 
 
+async def stuck(stage: Stage) -> None:
+    await stage.submit_many(1)
+    stage.fake.advance(20_000)
+    await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1))
+
+
+async def submit_now(stage: Stage, _: None) -> None:
+    assert await asyncio.to_thread(stage.engine.submit_now, [stage.task()])
+
+
 async def walk(stage: Stage) -> None:
     assert [task.kind async for task in stage.engine.walk(Query())]
 
@@ -101,9 +112,14 @@ async def subscribe(stage: Stage) -> None:
     await events.aclose()
 
 
+async def follow(stage: Stage, task: TaskId) -> None:
+    assert [piece async for piece in stage.engine.follow_output(task)] == []
+
+
 Deed = Callable[[Stage, Any], Awaitable[Any]]
 DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.submit": (nothing, lambda s, x: s.engine.submit([s.task()])),
+    "Engine.submit_now": (nothing, submit_now),
     "Engine.claim": (two, lambda s, x: s.engine.claim(s.ask())),
     "Engine.wait_claim": (two, lambda s, x: s.engine.wait_claim(s.ask())),
     "Engine.settle": (claimed, lambda s, x: s.engine.settle([(x, Crashed())], s.ask())),
@@ -118,7 +134,9 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.put_data": (claimed, lambda s, x: s.engine.put_data(x.lease, "a", b"b")),
     "Engine.append_output": (claimed, lambda s, x: s.engine.append_output(x.lease, "a", 0, b"b")),
     "Engine.read_data": (claimed, lambda s, x: s.engine.read_data(x.id, "spec")),
+    "Engine.read_page": (claimed, lambda s, x: s.engine.read_page(x.id, "spec")),
     "Engine.read_output": (claimed, lambda s, x: s.engine.read_output(x.id, "stdout")),
+    "Engine.follow_output": (final, follow),
     "Engine.hold": (two, lambda s, x: s.engine.hold(x, by="test")),
     "Engine.kick": (held, lambda s, x: s.engine.kick([x], by="test")),
     "Engine.kick_queue": (held, lambda s, x: s.engine.kick_queue(s.queue.id, 1, by="test")),
@@ -137,6 +155,9 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.look": (final, lambda s, x: s.engine.look(x)),
     "Engine.counts": (nothing, lambda s, x: s.engine.counts()),
     "Engine.explain": (pair, lambda s, x: s.engine.explain(x[1])),
+    "Engine.family": (claimed, lambda s, x: s.engine.family(x.lease)),
+    "Engine.readiness": (stuck, lambda s, x: s.engine.readiness()),
+    "Engine.events": (two, lambda s, x: s.engine.events(Position(0))),
     "Engine.subscribe": (two, lambda s, x: subscribe(s)),
     "Engine.verify_audit": (nothing, lambda s, x: s.engine.verify_audit()),
     "Queues.all": (nothing, lambda s, x: s.engine.queues.all()),
@@ -152,7 +173,8 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Nodes.all": (nothing, lambda s, x: s.engine.nodes.all()),
     "Nodes.register": (nothing, lambda s, x: s.engine.nodes.register(Registration("bob", "t"))),
     "Nodes.beat": (nothing, lambda s, x: s.engine.nodes.beat(s.node.id, "token of ada")),
-    "Nodes.drain": (nothing, lambda s, x: s.engine.nodes.drain(s.node.id, "token of ada")),
+    "Nodes.drain": (nothing, lambda s, x: s.engine.nodes.drain("ada", by="test")),
+    "Nodes.resume": (nothing, lambda s, x: s.engine.nodes.resume("ada", by="test")),
     "Nodes.leave": (nothing, lambda s, x: s.engine.nodes.leave(s.node.id, "token of ada")),
 }
 

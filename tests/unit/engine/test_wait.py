@@ -56,6 +56,29 @@ def test_the_time_limit_gives_what_is_known() -> None:
     play(scenario)
 
 
+def test_a_held_task_ends_a_wait_that_asks_for_that_as_long_as_it_is_held() -> None:
+    async def scenario(stage: Stage) -> None:
+        held, other = await stage.submit_many(2)
+        await stage.engine.hold([held], by="test")
+        through = asyncio.create_task(stage.engine.wait([held]))
+        waiting = asyncio.create_task(stage.engine.wait([held, other], until_held=True))
+        await settle_down()
+        assert not waiting.done()
+        await stage.engine.settle([(await stage.take_one(), Succeed())])
+        assert await waiting == Waited([Status.HELD, Status.SUCCEEDED], False)
+        assert not through.done()
+        await stage.engine.kick([held], by="test")
+        again = asyncio.create_task(stage.engine.wait([held], until_held=True))
+        await settle_down()
+        assert not again.done()
+        await stage.engine.hold([held], by="test")
+        assert await again == Waited([Status.HELD], False)
+        await stage.engine.cancel([held], by="test")
+        assert await through == Waited([Status.CANCELLED], True)
+
+    play(scenario)
+
+
 def test_children_that_end_by_a_cascade_end_the_wait() -> None:
     async def scenario(stage: Stage) -> None:
         ids = await stage.submit(stage.task(), stage.task(parents=(Edge(-1),)), stage.task(parents=(Edge(-2),)))

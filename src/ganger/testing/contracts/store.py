@@ -18,6 +18,7 @@ from ganger.testing.contracts.store_edits import EditsContract
 from ganger.testing.contracts.store_graph import GraphContract
 from ganger.testing.contracts.store_groups import GroupsContract
 from ganger.testing.contracts.store_limits import LimitsContract
+from ganger.testing.contracts.store_live import LiveContract
 from ganger.testing.contracts.store_moves import MovesContract
 from ganger.testing.contracts.store_nodes import NodesContract
 from ganger.testing.contracts.store_notes import NotesContract
@@ -37,6 +38,7 @@ class StoreConformance(
     GraphContract,
     GroupsContract,
     NotesContract,
+    LiveContract,
     EditsContract,
     QueuesContract,
     NodesContract,

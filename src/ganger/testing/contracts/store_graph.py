@@ -100,6 +100,10 @@ class GraphContract(StoreContract):
         queue, node = await scene.queue(), await scene.node()
         join = plain(queue, parents=(Edge(-1), Edge(-2)), join=Join.ANY)
         one, two, child = await scene.submit(plain(queue), plain(queue), join)
+        await scene.finish(node, "succeed", one)
+        assert await scene.statuses(two, child) == [Q, Q], "it waits for nobody else"
+
+        one, two, child = await scene.submit(plain(queue), plain(queue), join)
         await scene.finish(node, "fail", one)
         assert await scene.statuses(child) == [B]
         await scene.finish(node, "succeed", two)
@@ -114,11 +118,24 @@ class GraphContract(StoreContract):
         queue, node = await scene.queue(), await scene.node()
         join = plain(queue, parents=(Edge(-1), Edge(-2)), join=Join.ANY)
         one, two, child = await scene.submit(plain(queue), plain(queue), join)
-        await scene.finish(node, "succeed", one)
-        await scene.finish(node, "succeed", child)
-        await scene.finish(node, "fail", two)
-        assert await scene.statuses(child) == [S]
-        assert (await scene.facts(child)).count(Fact.READIED) == 1
+        for last in ("succeed", "fail"):
+            one, two, child = await scene.submit(plain(queue), plain(queue), join)
+            await scene.finish(node, "succeed", one)
+            await scene.finish(node, "succeed", child)
+            await scene.finish(node, last, two)
+            assert await scene.statuses(child) == [S]
+            assert (await scene.facts(child)).count(Fact.READIED) == 1
+
+    @story
+    async def test_a_join_of_any_that_is_ready_is_not_readied_again_nor_lost(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        join = plain(queue, parents=(Edge(-1), Edge(-2)), join=Join.ANY)
+        for last in ("succeed", "fail"):
+            one, two, child = await scene.submit(plain(queue), plain(queue), join)
+            await scene.finish(node, "succeed", one)
+            await scene.finish(node, last, two)
+            assert await scene.statuses(child) == [Q]
+            assert await scene.facts(child) == [Fact.SUBMITTED, Fact.READIED]
 
     @story
     async def test_parents_that_end_in_one_step_release_a_child_once(self, scene: Scene) -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from ganger.core.audit import Act
 from ganger.core.errors import NodeGone, NodeNotFound, NodeTaken
 from ganger.core.event import Fact
 from ganger.core.ids import NodeId
-from ganger.core.node import NodeState, Registration
+from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.state import Status
 from ganger.engine.store import Configure, NodeChange
 from ganger.testing.contracts.scene import MINUTE, TOKEN, Scene, StoreContract, plain, story
@@ -102,6 +103,7 @@ class NodesContract(StoreContract):
             NodeChange(node, "guess", beat=True),
             NodeChange(node, "", leave=True),
             NodeChange(node, drain=True),
+            NodeChange(node, resume=True),
         ):
             with pytest.raises((NodeNotFound, NodeGone)):
                 await scene.store.configure(Configure(node=change))
@@ -122,13 +124,48 @@ class NodesContract(StoreContract):
         await scene.settle("succeed", held)
 
     @story
+    async def test_a_node_that_drains_can_be_resumed(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        task = await scene.add(queue)
+        await scene.drain(node)
+        with pytest.raises(NodeGone):
+            await scene.claim(node, queue)
+        said = Configure(node=NodeChange(node, resume=True), act=Act("ada", "node.resume"))
+        resumed = (await scene.store.configure(said)).node
+        assert resumed is not None
+        assert (resumed.state, await scene.node_state(node)) == (NodeState.ACTIVE, NodeState.ACTIVE)
+        assert [held.id for held in await scene.claim(node, queue)] == [task]
+
+    @story
+    async def test_a_node_that_left_cannot_be_resumed(self, scene: Scene) -> None:
+        node = await scene.node()
+        await scene.leave(node)
+        with pytest.raises(NodeGone):
+            await scene.store.configure(Configure(node=NodeChange(node, TOKEN, resume=True)))
+        assert await scene.node_state(node) == NodeState.LEFT
+
+    @story
+    async def test_a_beat_tells_how_the_node_is_until_the_next_that_does(self, scene: Scene) -> None:
+        node, vitals = await scene.node(), Vitals(4, 2, 7, 1.25, 1 << 30, 1 << 34, "why \u2014 \n")
+        for told, known in ((None, None), (vitals, vitals), (None, vitals), (Vitals(1), Vitals(1))):
+            change = NodeChange(node, TOKEN, beat=True, vitals=told)
+            beaten = (await scene.store.configure(Configure(node=change))).node
+            assert beaten is not None
+            assert beaten.vitals == known
+            assert (await scene.store.directory()).nodes == [beaten]
+        assert await scene.node() == node
+        assert [each.vitals for each in (await scene.store.directory()).nodes] == [None], "it is another process now"
+
+    @story
     async def test_a_node_that_leaves_ends_its_leases_in_order(self, scene: Scene) -> None:
         queue, node = await scene.queue(), await scene.node("leaver")
-        held = await scene.take(node, await scene.add(queue), start=True)
+        held = await scene.take(node, await scene.add(queue))
+        await scene.settle("start", held)
         await scene.leave(node)
         assert await scene.node_state(node) == NodeState.LEFT
         (lapsed,) = await scene.lapse()
         assert (lapsed.task, lapsed.left, lapsed.holder, lapsed.status) == (held.id, True, "leaver", Status.RUNNING)
+        assert lapsed.started
         with pytest.raises(NodeGone):
             await scene.beat(node)
 

@@ -86,6 +86,17 @@ class ReadsContract(StoreContract):
         assert [task.id for task in rest] == [ids[1], late]
 
     @story
+    async def test_a_page_names_the_parents_of_its_tasks_if_asked(self, scene: Scene) -> None:
+        queue = await scene.queue()
+        one, two, below = await scene.submit(
+            plain(queue), plain(queue), plain(queue, parents=(Edge(-2, On.FINISHED), Edge(-1)))
+        )
+        page = await scene.store.find(Query(with_parents=True))
+        assert page.parents == ((), (), (Edge(one, On.SUCCESS), Edge(two, On.FINISHED)))
+        assert (await scene.store.find(Query(parent=one, with_parents=True))).tasks[0].id == below
+        assert (await scene.store.find(Query())).parents == ()
+
+    @story
     async def test_a_look_shows_the_family(self, scene: Scene) -> None:
         queue = await scene.queue()
         one, two, middle, below = await scene.submit(

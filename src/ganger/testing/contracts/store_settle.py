@@ -5,6 +5,8 @@ import pytest
 from ganger.core.errors import StaleLease
 from ganger.core.event import Fact
 from ganger.core.ids import Fence, QueueId
+from ganger.core.outcome import Fail, Release, settle
+from ganger.core.retry import Fixed, Retry, to_text
 from ganger.core.state import RULES, Status, Verdict, move
 from ganger.core.task import Kind
 from ganger.engine.store import Claim, Datum, Exchange, Note, Query
@@ -109,6 +111,22 @@ class SettleContract(StoreContract):
             assert await scene.claim(node, queue) == []
             scene.clock.advance(10)
             assert ids_of(await scene.claim(node, queue)) == [task]
+
+    @story
+    async def test_a_failure_with_a_delay_of_its_own_counts_and_a_release_with_one_does_not(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        task = await scene.add(queue)
+        held = await scene.take(node, task)
+        policy = to_text(Retry(2, Fixed(1)))
+        for outcome in (Release(50), Fail(delay=50), Fail(delay=50)):
+            decided = settle(held._replace(retry=policy), outcome, scene.clock.wall(), 0.0)
+            assert await scene.apply(decided) == []
+            scene.clock.advance(49)
+            assert await scene.claim(node, queue) == []
+            scene.clock.advance(1)
+            held = (await scene.claim(node, queue) or [held])[0]
+        after = await scene.task(task)
+        assert (after.status, after.attempts, after.releases) == (Status.FAILED, 2, 1)
 
     @story
     async def test_each_end_of_a_lease_is_one_attempt(self, scene: Scene) -> None:

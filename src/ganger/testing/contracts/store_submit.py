@@ -9,11 +9,23 @@ from ganger.core.graph import Edge
 from ganger.core.ids import Fence, QueueId, TaskId
 from ganger.core.state import Status
 from ganger.core.task import Kind, NewTask, OnConflict
-from ganger.engine.store import CLAIMED_SPEC, INLINE_SPEC, Query, Submission
+from ganger.engine.store import CLAIMED_SPEC, INLINE_SPEC, Datum, Query, Submission
 from ganger.testing.contracts.scene import MINUTE, Scene, StoreContract, plain, story
 
 
 class SubmitContract(StoreContract):
+    @story
+    async def test_a_task_is_born_with_its_data(self, scene: Scene) -> None:
+        queue = await scene.queue()
+        (old,) = await scene.submit(plain(queue, key="k"))
+        again = plain(queue, key="k", on_conflict=OnConflict.RETURN)
+        data = ((0, Datum("a", b"1")), (1, Datum("a", b"2")), (1, Datum("b", blob="0" * 64, size=9)))
+        submitted = await scene.store.submit(Submission((again, plain(queue)), data=data))
+        assert submitted.existing == [0]
+        assert (await scene.data(old, "a"), await scene.data(submitted.ids[1], "a")) == (None, b"2")
+        large = await scene.store.value(submitted.ids[1], "b")
+        assert (large.blob, large.size) == ("0" * 64, 9)
+
     @story
     async def test_ids_and_positions_grow_in_the_order_of_the_tasks(self, scene: Scene) -> None:
         queue = await scene.queue()

@@ -14,6 +14,7 @@ from ganger.core.queue import FOREVER, Queue
 from ganger.core.state import Status, move
 from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim, Exchanged
+from ganger.engine.stores.memory.follows import tell_holder
 from ganger.engine.stores.memory.moves import advance, apply
 from ganger.engine.stores.memory.row import Row
 from ganger.engine.stores.memory.step import Step
@@ -36,6 +37,7 @@ def claim(step: Step, request: Claim) -> Exchanged:
     claimant = Claimant(request, node, queues)
     rows = _take_named(step, claimant) if request.ids else _take_best(step, claimant)
     _tell(step, rows, node)
+    tell_holder(step, [row.task.id for row in rows])
     claimed = [_hand_over(step, row) for row in rows]
     if request.ids or len(rows) >= request.most:
         return Exchanged([], claimed)

@@ -8,6 +8,7 @@ from ganger.core.event import Fact
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.node import Node, NodeState, Registration
 from ganger.engine.store import NODES_TOPIC, Configured, NodeChange
+from ganger.engine.stores.memory.follows import followed_of
 from ganger.engine.stores.memory.row import NodeRow
 from ganger.engine.stores.memory.step import NO_QUEUE, Step
 
@@ -18,15 +19,17 @@ def configure_node(step: Step, change: NodeChange, operator: bool) -> Configured
         return Configured(node=_register(step, change.register))
     row = _find(step, change, operator)
     if change.beat:
-        row = _renew(step, row, change.lease)
+        row = _renew(step, row, change)
     if change.drain:
         row = _set_state(step, row, NodeState.DRAINING)
+    if change.resume:
+        row = _set_state(step, row, NodeState.ACTIVE)
     if change.leave:
         row = _set_state(step, row, NodeState.LEFT)
         step.tell(Fact.NODE_LEFT, NO_QUEUE, row.node.id, subject=row.node.name)
-    if not (change.beat or change.drain or change.leave):
-        raise BadInput("a change of a node registers it, beats for it, drains it or lets it leave")
-    return Configured(node=row.node, kills=_kills(step, row.node.id))
+    if not (change.beat or change.drain or change.resume or change.leave):
+        raise BadInput("a change of a node registers it, beats for it, drains it, resumes it or lets it leave")
+    return Configured(node=row.node, kills=_kills(step, row.node.id), followed=followed_of(step, row.node.id))
 
 
 def _register(step: Step, said: Registration) -> Node:
@@ -82,9 +85,10 @@ def _find(step: Step, change: NodeChange, operator: bool) -> NodeRow:
     return row
 
 
-def _renew(step: Step, row: NodeRow, lease: int | None) -> NodeRow:
-    until = Moment(step.now + (row.node.lease if lease is None else lease))
-    return _put(step, row._replace(node=row.node._replace(until=until, seen=step.wall)))
+def _renew(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
+    until = Moment(step.now + (row.node.lease if change.lease is None else change.lease))
+    vitals = change.vitals or row.node.vitals
+    return _put(step, row._replace(node=row.node._replace(until=until, seen=step.wall, vitals=vitals)))
 
 
 def _set_state(step: Step, row: NodeRow, state: NodeState) -> NodeRow:

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from ganger.core.errors import TaskNotFound
 from ganger.core.event import Event
+from ganger.core.graph import Edge
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
 from ganger.core.state import is_final
 from ganger.core.task import Attempt, Family, Task
-from ganger.engine.store import Chunk, Look, Page, Query, Value
+from ganger.engine.store import SHOWN_PARENTS, Chunk, Look, Page, Query, Value
 from ganger.engine.stores.memory.notes import chunks_of
 from ganger.engine.stores.memory.row import Row
 from ganger.engine.stores.memory.tables import Tables
@@ -29,7 +30,12 @@ def find(tables: Tables, query: Query) -> Page:
     matching = _walk(tables, query)
     page = [task for _, task in zip(range(query.most), matching, strict=False)]
     more = bool(page) and next(matching, None) is not None
-    return Page(page, page[-1].position if more else None)
+    parents = tuple(_edges_above(tables, task.id) for task in page) if query.with_parents else ()
+    return Page(page, page[-1].position if more else None, parents)
+
+
+def _edges_above(tables: Tables, task: TaskId) -> tuple[Edge, ...]:
+    return tuple(Edge(*edge) for edge in sorted(tables.parents.bucket(task))[:SHOWN_PARENTS])
 
 
 def _walk(tables: Tables, query: Query) -> Iterator[Task]:

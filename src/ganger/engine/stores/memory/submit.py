@@ -12,6 +12,7 @@ from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
 from ganger.engine.store import Submission, Submitted
 from ganger.engine.stores.memory import graph
 from ganger.engine.stores.memory.birth import bear
+from ganger.engine.stores.memory.notes import put_datum
 from ganger.engine.stores.memory.row import Decided, Link, Row
 from ganger.engine.stores.memory.step import NO_HOLDER, Step
 
@@ -34,6 +35,9 @@ def submit(step: Step, request: Submission) -> Submitted:
         _refuse_group_cycle(step, row)
         _settle_birth(step, row, links[row.task.id])
     graph.follow(step)
+    for index, datum in request.data:
+        if index not in existing:
+            put_datum(step, names.ids[index], datum)
     step.audit(request.act)
     return Submitted(names.ids, existing)
 

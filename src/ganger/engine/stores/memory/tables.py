@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ganger.core.audit import AuditLine
+from ganger.core.clock import Moment
 from ganger.core.event import Event
 from ganger.core.ids import Fence, NodeId, Position, QueueId, TaskId
 from ganger.core.task import Attempt
@@ -13,12 +14,12 @@ from ganger.engine.stores.memory.table import Index, Journal, Place, Table
 
 
 class StreamKey(NamedTuple):
-    """The n-th chunk of a stream of an attempt."""
+    """The chunk of a stream of an attempt that begins at `start`."""
 
     task: TaskId
     fence: Fence
     stream: str
-    number: int
+    start: int
 
 
 class Tables:
@@ -38,6 +39,7 @@ class Tables:
         self.queues: Table[QueueId, QueueRow] = Table(self.journal)
         self.nodes: Table[NodeId, NodeRow] = Table(self.journal)
         self.identities: Table[str, int] = Table(self.journal)
+        self.followed: Table[TaskId, Moment] = Table(self.journal)
         self.events: Table[Position, Event] = Table(self.journal)
         self.audit: Table[Position, AuditLine] = Table(self.journal)
         self.tallies: Table[tuple[QueueId, str], int] = Table(self.journal)
