@@ -7,27 +7,33 @@ puts the ids in their places and closes the gate. A program that dies between th
 it can be seen, blocked behind its gate, and cancelled. What it can not be is half run.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence, Set
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from ganger.assembly.embedded import open_engine
 from ganger.assembly.location import locate
 from ganger.assembly.settings import load
-from ganger.client.app import App
+from ganger.client.app import DEFAULT_NAME, App
 from ganger.client.bridge import ThreadBridge
 from ganger.client.calls import Call
+from ganger.client.conditions import fill_in as fill_in_condition
 from ganger.client.outbox import Row, row_for
 from ganger.client.references import fill_in
-from ganger.client.transport import Draft, Piece, Reason, Transport, Why
-from ganger.core.errors import BadInput, WrongStatus
+from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, Transport, Why
+from ganger.core.clock import Clock
+from ganger.core.errors import BadInput, TaskHeld, WrongStatus
 from ganger.core.graph import Edge, Join
 from ganger.core.ids import QueueId, TaskId
-from ganger.core.state import is_final
+from ganger.core.state import Status, is_final
 from ganger.core.task import Kind, NewTask, Task
+from ganger.engine.declared import Declared, sync
 from ganger.engine.engine import Engine
+from ganger.engine.schedules import Schedules, Work
 from ganger.engine.store import Change, Edit
+from ganger.engine.ticks import check as check_schedule
+from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 
 BY: Final = "client"
@@ -40,13 +46,22 @@ _TRIES: Final = 10
 class EngineTransport:
     """A `Transport` to an engine of the same event loop."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, clock: Clock | None = None) -> None:
         self.engine = engine
+        self._clock = clock or SystemClock()
 
     async def submit(self, drafts: Sequence[Draft]) -> list[TaskId]:
         if any(draft.refers for draft in drafts):
             return await self._submit_gated(drafts)
         return (await self.engine.submit(await self._tasks(drafts))).ids
+
+    def submit_now(self, drafts: Sequence[Draft]) -> list[TaskId] | None:
+        queues = {name: self.engine.queues.peek_named(name) for name in {draft.queue for draft in drafts}}
+        if None in queues.values() or any(draft.refers for draft in drafts):
+            return None
+        known = {name: queue.id for name, queue in queues.items() if queue is not None}
+        submitted = self.engine.submit_now([draft.task._replace(queue=known[draft.queue]) for draft in drafts])
+        return None if submitted is None else submitted.ids
 
     async def _tasks(self, drafts: Sequence[Draft]) -> list[NewTask]:
         queues = {name: await self._queue(name) for name in {draft.queue for draft in drafts}}
@@ -58,11 +73,11 @@ class EngineTransport:
     async def _submit_gated(self, drafts: Sequence[Draft]) -> list[TaskId]:
         tasks = await self._tasks(drafts)
         gate = NewTask(tasks[0].queue, Kind.GROUP, description="the gate of a graph", open_group=True)
-        submitted = await self.engine.submit([*(_behind(task, len(tasks) + 1) for task in tasks), gate])
+        submitted = await self.engine.submit([*_gated(tasks), gate])
         *ids, opening = submitted.ids
         existing = set(submitted.existing)
         specs = {
-            ids[place]: fill_in(draft.task.spec, ids)
+            ids[place]: _fill_in(draft, ids)
             for place, draft in enumerate(drafts)
             if draft.refers and place not in existing
         }
@@ -87,8 +102,24 @@ class EngineTransport:
                     raise
         raise AssertionError("the loop returns or raises")
 
-    async def wait(self, ids: Sequence[TaskId], timeout: float | None) -> bool:
-        return (await self.engine.wait(ids, timeout)).done
+    async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, through_hold: bool = False) -> bool:
+        waited = await self.engine.wait(ids, timeout, until_held=not through_hold)
+        left = [task for task, status in zip(ids, waited.statuses, strict=True) if _is_open(status)]
+        held = [task for task, status in zip(ids, waited.statuses, strict=True) if status == Status.HELD]
+        if held and len(held) == len(left) and not through_hold:
+            raise await self._tell_held(held[0])
+        return waited.done
+
+    async def _tell_held(self, task: TaskId) -> TaskHeld:
+        (found,) = await self.engine.tasks([task])
+        reason = found.reason if found is not None and found.reason else "nobody said why"
+        said = f"task {task} is held until it is kicked or cancelled, so this would wait for ever: {reason}"
+        return TaskHeld(said, task=task, reason=reason)
+
+    async def sync_schedules(self, plans: Sequence[Plan], owner: str, *, remove: bool) -> Synced:
+        queues = {name: await self._queue(name) for name in {plan.draft.queue for plan in plans}}
+        declared = [Declared(plan.schedule, _work(plan.draft, queues[plan.draft.queue])) for plan in plans]
+        return Synced(*await sync(Schedules(self.engine, self._clock), declared, owner, remove=remove))
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
         return await self.engine.tasks(ids)
@@ -101,6 +132,11 @@ class EngineTransport:
         part = await self.engine.read_output(task, stream, start, _PART)
         return Piece(part.body, part.size)
 
+    async def follow_output(self, task: TaskId, streams: Sequence[str]) -> AsyncGenerator[tuple[str, bytes], None]:
+        async with aclosing(self.engine.follow_output(task, streams)) as pieces:
+            async for piece in pieces:
+                yield piece.stream, piece.body
+
     async def cancel(self, ids: Sequence[TaskId]) -> list[TaskId]:
         return (await self.engine.cancel(ids, by=BY)).done
 
@@ -112,12 +148,39 @@ class EngineTransport:
         return Why(why.status, tuple(Reason(reason.code, reason.sentence) for reason in why.reasons))
 
 
-def _behind(task: NewTask, gate: int) -> NewTask:
+def _is_open(status: int | None) -> bool:
+    return status is not None and not is_final(status)
+
+
+def _work(draft: Draft, queue: QueueId) -> Work:
+    """What each tick submits: those fields of the task that a schedule keeps."""
+    task = draft.task._replace(queue=queue)
+    return Work(**{field: getattr(task, field) for field in Work.__struct_fields__})
+
+
+def _fill_in(draft: Draft, ids: Sequence[TaskId]) -> bytes:
+    if draft.task.kind == Kind.CONDITION:
+        return fill_in_condition(draft.task.spec, dict(draft.names), ids)
+    return fill_in(draft.task.spec, ids)
+
+
+def _gated(tasks: Sequence[NewTask]) -> list[NewTask]:
+    """The tasks of a graph behind its gate, which is the one after them."""
+    # A task with a key may be there already, and have ended: it holds nothing back.
+    firm = {-place for place, task in enumerate(tasks, 1) if task.key is None}
+    return [_behind(task, len(tasks) + 1, firm) for task in tasks]
+
+
+def _behind(task: NewTask, gate: int, firm: Set[int]) -> NewTask:
     """The task, behind the gate if nothing else of the graph holds it back."""
     inside = any(edge.parent < 0 for edge in task.parents)
     if task.join == Join.ANY and task.parents and (not inside or any(edge.parent > 0 for edge in task.parents)):
         raise BadInput("in a graph that hands on results, a join of any can wait for tasks of that graph alone")
-    if inside or task.kind == Kind.GROUP:
+    if (
+        task.kind == Kind.GROUP
+        or (task.join == Join.ANY and inside)
+        or any(edge.parent in firm for edge in task.parents)
+    ):
         return task
     return task._replace(parents=(*task.parents, Edge(-gate)))
 
@@ -134,10 +197,11 @@ class Ganger(App):
 
     The store is opened at the first use and closed by `close` or at the end of a `with` block. `upkeep`: while it is
     open, this process also takes back lost leases and promotes what is due; any number of processes may do that.
+    `name` is whose the schedules are that it declares: where several programs share a store, each has its own.
     """
 
-    def __init__(self, store: str | None = None, *, upkeep: bool = True) -> None:
-        super().__init__(ThreadBridge(lambda: open_transport(store, upkeep=upkeep)))
+    def __init__(self, store: str | None = None, *, name: str = DEFAULT_NAME, upkeep: bool = True) -> None:
+        super().__init__(ThreadBridge(lambda: open_transport(store, upkeep=upkeep)), name, check_schedule)
         self.store = store
 
     @property

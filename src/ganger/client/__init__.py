@@ -2,10 +2,13 @@
 
 from ganger.client.app import App
 from ganger.client.calls import Call, command, shell
+from ganger.client.conditions import wait_until, when
 from ganger.client.function import Function
-from ganger.client.graph import Graph, GraphTask, Group
+from ganger.client.graph import Condition, Graph, GraphTask
+from ganger.client.groups import Choice, Group
 from ganger.client.handle import AsyncHandle, Handle, TaskFailed
-from ganger.client.transport import Draft, Piece, Reason, Transport, Why
+from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, Transport, Why
+from ganger.core.errors import TaskHeld
 from ganger.core.signals import Cancel, Retry, Snooze
 
 __all__ = [
@@ -13,6 +16,8 @@ __all__ = [
     "AsyncHandle",
     "Call",
     "Cancel",
+    "Choice",
+    "Condition",
     "Draft",
     "Function",
     "Graph",
@@ -20,12 +25,17 @@ __all__ = [
     "Group",
     "Handle",
     "Piece",
+    "Plan",
     "Reason",
     "Retry",
     "Snooze",
+    "Synced",
     "TaskFailed",
+    "TaskHeld",
     "Transport",
     "Why",
     "command",
     "shell",
+    "wait_until",
+    "when",
 ]

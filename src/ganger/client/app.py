@@ -1,29 +1,43 @@
 """An app: where functions become tasks, and from where tasks are submitted."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, overload
 
 from ganger.client.bridge import Bridge
-from ganger.client.calls import NO_LIMITS, Call, command, draft, shell
+from ganger.client.calls import Call, command, draft, shell
+from ganger.client.conditions import Question, Wait
 from ganger.client.function import Function, Mode
-from ganger.client.graph import Graph, Group
+from ganger.client.graph import Graph, Parents
+from ganger.client.groups import Calls, Choice, ChoiceParts, Group, GroupParts
 from ganger.client.handle import AsyncHandle, Handle
-from ganger.client.options import Options, Span, Wishes
+from ganger.client.options import CommandWishes, Options, Wishes, refuse_strangers
+from ganger.client.schedules import Check, FunctionTiming, ScheduleDecorator, Timetable, Timing, read_timing
+from ganger.client.transport import Synced
+from ganger.core import names
 from ganger.core.ids import TaskId
-from ganger.wire.specs import Limits
+from ganger.core.schedule import Schedule
+from ganger.core.schedule import check as check_schedule
+from ganger.core.span import Span, to_ms
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Handles = Iterable[Handle[Any] | AsyncHandle[Any]]
+DEFAULT_NAME: Final = "app"
 
 
 class App:
-    """The door of the SDK over one transport, which is opened at the first use. Safe for any thread and any loop."""
+    """The door of the SDK over one transport, which is opened at the first use. Safe for any thread and any loop.
 
-    def __init__(self, bridge: Bridge) -> None:
+    `name` is whose the schedules are that it declares; `check` refuses those that make no sense.
+    """
+
+    def __init__(self, bridge: Bridge, name: str = DEFAULT_NAME, check: Check = check_schedule) -> None:
         self.bridge = bridge
+        self.name = names.check("app", name)
+        self.schedules = Timetable(check)
 
     @property
     def file(self) -> Path | None:
@@ -49,7 +63,9 @@ class App:
         await asyncio.to_thread(self.close)
 
     @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Function[P, Coroutine[Any, Any, T], T]: ...
+    def task(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> Function[P, Coroutine[object, object, T], T]: ...
 
     @overload
     def task(self, function: Callable[P, T], /) -> Function[P, T, T]: ...
@@ -67,7 +83,8 @@ class App:
     def send(self, calls: Sequence[Call[T]]) -> list[Handle[T]]:
         """Submit calls, all or none; they are stored when this returns."""
         drafts = [draft(call) for call in calls]
-        return self._handles(calls, self.bridge.run(lambda transport: transport.submit(drafts)))
+        ids = self.bridge.run(lambda far: far.submit(drafts), lambda far: far.submit_now(drafts))
+        return self._handles(calls, ids)
 
     async def asend(self, calls: Sequence[Call[T]]) -> list[Handle[T]]:
         """As `send`, from async code."""
@@ -81,47 +98,26 @@ class App:
         """A handle of a task that is known by its id."""
         return Handle(self.bridge, TaskId(task))
 
-    def wait(self, handles: Iterable[Handle[Any] | AsyncHandle[Any]], timeout: float | None = None) -> bool:
-        """Wait until all of these have ended: True; or until the time (seconds) is up: False."""
-        ids = [handle.id for handle in handles]
-        return self.bridge.run(lambda transport: transport.wait(ids, timeout))
+    def wait(self, handles: Handles, timeout: float | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until all of these have ended: True; or until the time (seconds) is up: False.
 
-    async def async_wait(self, handles: Iterable[Handle[Any] | AsyncHandle[Any]], timeout: float | None = None) -> bool:
+        Raises TaskHeld when all that have not ended are held, unless `through_hold`.
+        """
+        ids = [handle.id for handle in handles]
+        return self.bridge.run(lambda transport: transport.wait(ids, timeout, through_hold=through_hold))
+
+    async def async_wait(self, handles: Handles, timeout: float | None = None, *, through_hold: bool = False) -> bool:
         """As `wait`, from async code."""
         ids = [handle.id for handle in handles]
-        return await self.bridge.arun(lambda transport: transport.wait(ids, timeout))
+        return await self.bridge.arun(lambda transport: transport.wait(ids, timeout, through_hold=through_hold))
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: str | None = None,
-        merge: bool = False,
-        limits: Limits = NO_LIMITS,
-        grace: Span = 5_000,
-        **wishes: Unpack[Wishes],
-    ) -> Handle[int]:
+    def command(self, argv: Sequence[str], **wishes: Unpack[CommandWishes]) -> Handle[int]:
         """Submit a program and its arguments, to be run without a shell."""
-        call = command(argv, cwd=cwd, env=env, stdin=stdin, merge=merge, limits=limits, grace=grace, **wishes)
-        return self.send([call])[0]
+        return self.send([command(argv, **wishes)])[0]
 
-    def shell(
-        self,
-        script: str,
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: str | None = None,
-        merge: bool = False,
-        limits: Limits = NO_LIMITS,
-        grace: Span = 5_000,
-        **wishes: Unpack[Wishes],
-    ) -> Handle[int]:
+    def shell(self, script: str, **wishes: Unpack[CommandWishes]) -> Handle[int]:
         """Submit a bash script."""
-        call = shell(script, cwd=cwd, env=env, stdin=stdin, merge=merge, limits=limits, grace=grace, **wishes)
-        return self.send([call])[0]
+        return self.send([shell(script, **wishes)])[0]
 
     def graph(self) -> Graph:
         """Tasks that wait for each other: `with app.graph() as g:` submits them together at its end."""
@@ -133,30 +129,106 @@ class App:
         `then` is called with the list of their results when all have ended: None in the place of one without a result.
         """
         with self.graph() as graph:
-            parts = _Parts(graph, calls, then)
+            parts = GroupParts(graph, calls, then)
         return parts.group()
 
     async def enqueue_group(self, calls: Iterable[Call[T]], *, then: Function[..., Any, Any] | None = None) -> Group[T]:
         """As `group`, from async code."""
         async with self.graph() as graph:
-            parts = _Parts(graph, calls, then)
+            parts = GroupParts(graph, calls, then)
         return parts.group()
 
+    def when(
+        self,
+        *,
+        parents: Parents | None = None,
+        then: Calls = (),
+        otherwise: Calls = (),
+        **question: Unpack[Question],
+    ) -> Choice:
+        """Submit a condition that is asked once, and the calls that follow a yes or a no. See `Graph.when`."""
+        with self.graph() as graph:
+            parts = ChoiceParts(graph, graph.when(parents=parents, **question), then, otherwise)
+        return parts.choice()
 
-class _Parts:
-    """The tasks of a group while it is made."""
+    async def enqueue_when(
+        self,
+        *,
+        parents: Parents | None = None,
+        then: Calls = (),
+        otherwise: Calls = (),
+        **question: Unpack[Question],
+    ) -> Choice:
+        """As `when`, from async code."""
+        async with self.graph() as graph:
+            parts = ChoiceParts(graph, graph.when(parents=parents, **question), then, otherwise)
+        return parts.choice()
 
-    def __init__(self, graph: Graph, calls: Iterable[Call[Any]], then: Function[..., Any, Any] | None) -> None:
-        self._members = [graph.add(call) for call in calls]
-        self._whole = graph.group(self._members)
-        self._then = None
-        if then is not None:
-            call = then.prepare([[member.result for member in self._members]], {})
-            self._then = graph.add(call, after=self._whole.finished, waits_for_arguments=False)
+    def wait_until(
+        self,
+        *,
+        parents: Parents | None = None,
+        then: Calls = (),
+        otherwise: Calls = (),
+        **question: Unpack[Wait],
+    ) -> Choice:
+        """Submit a condition that is asked until it is true, and the calls that follow. See `Graph.wait_until`."""
+        with self.graph() as graph:
+            parts = ChoiceParts(graph, graph.wait_until(parents=parents, **question), then, otherwise)
+        return parts.choice()
 
-    def group(self) -> Group[Any]:
-        members = [member.handle for member in self._members]
-        return Group(self._whole.handle, members, None if self._then is None else self._then.handle)
+    async def enqueue_wait_until(
+        self,
+        *,
+        parents: Parents | None = None,
+        then: Calls = (),
+        otherwise: Calls = (),
+        **question: Unpack[Wait],
+    ) -> Choice:
+        """As `wait_until`, from async code."""
+        async with self.graph() as graph:
+            parts = ChoiceParts(graph, graph.wait_until(parents=parents, **question), then, otherwise)
+        return parts.choice()
+
+    def cron(self, text: str, **said: Unpack[FunctionTiming]) -> ScheduleDecorator:
+        """Declare that a function is called at these times: `@app.cron("30 2 * * *", tz="Europe/Berlin")`.
+
+        The text is minute, hour, day, month and weekday, or `@hourly` and its like. Nothing is stored before
+        `sync_schedules`.
+        """
+        return ScheduleDecorator(self, self.schedules, {"cron": text}, said)
+
+    def every(self, interval: Span, **said: Unpack[FunctionTiming]) -> ScheduleDecorator:
+        """Declare that a function is called again after each such time, counted from when it is stored first."""
+        return ScheduleDecorator(self, self.schedules, {"every": to_ms(interval, "interval")}, said)
+
+    def schedule(
+        self,
+        name: str,
+        call: Call[Any],
+        *,
+        cron: str | None = None,
+        every: Span | None = None,
+        **timing: Unpack[Timing],
+    ) -> None:
+        """Declare that a call of any kind is submitted again and again."""
+        refuse_strangers(timing, Timing)
+        interval = None if every is None else to_ms(every, "every")
+        self.schedules.add(Schedule(name, **read_timing(timing, cron=cron, every=interval)), call)
+
+    def sync_schedules(self, *, remove: bool = False) -> Synced:
+        """Write the schedules that this app declares to the store: new ones, and those that have changed.
+
+        One that it declared once and declares no more is reported as `gone` and goes on, unless `remove`. Raises
+        DuplicateKey if a name is somebody else's. Call it when all modules that declare some have been imported.
+        """
+        plans = list(self.schedules)
+        return self.bridge.run(lambda transport: transport.sync_schedules(plans, self.name, remove=remove))
+
+    async def async_sync_schedules(self, *, remove: bool = False) -> Synced:
+        """As `sync_schedules`, from async code."""
+        plans = list(self.schedules)
+        return await self.bridge.arun(lambda transport: transport.sync_schedules(plans, self.name, remove=remove))
 
 
 class _Decorator:
@@ -168,7 +240,9 @@ class _Decorator:
         self._mode = mode
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Function[P, Coroutine[Any, Any, T], T]: ...
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]]
+    ) -> Function[P, Coroutine[object, object, T], T]: ...
 
     @overload
     def __call__(self, function: Callable[P, T]) -> Function[P, T, T]: ...

@@ -1,22 +1,23 @@
 """A call that has not been sent: what is to be done and how, as a value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, TypeVar, Unpack
+from typing import Any, Generic, Protocol, TypeVar, Unpack
 
 from ganger.client.handle import Handle
-from ganger.client.options import PLAIN, Options, Span, Wishes, retry_text, to_ms
+from ganger.client.options import PLAIN, CommandWishes, Options, Wishes, retry_text, split
 from ganger.client.references import encode
 from ganger.client.transport import Draft
+from ganger.core.clock import Wall
 from ganger.core.errors import BadInput
 from ganger.core.graph import Edge
 from ganger.core.ids import QueueId
+from ganger.core.span import to_ms
 from ganger.core.task import Kind, NewTask
-from ganger.wire.specs import CommandSpec, Limits, ShellSpec, Spec
+from ganger.wire.specs import CommandSpec, ConditionSpec, Expression, ShellSpec, Spec, due_of
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-NO_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ def draft(call: Call[Any]) -> Draft:
     encoded = encode(call.spec)
     if any(source.number < 0 for source in encoded.sources):
         raise BadInput("an argument is the result of a task in a graph that has not been submitted: add it to that one")
+    if isinstance(call.spec, ConditionSpec) and isinstance(call.spec.probe, Expression):
+        raise BadInput("an expression is about the tasks that it waits for: ask it in a graph, or with app.when")
     parents = tuple(Edge(number) for number in sorted({source.number for source in encoded.sources}))
     return Draft(call.options.queue, new_task(call, encoded.spec)._replace(parents=parents))
 
@@ -65,44 +68,24 @@ def new_task(call: Call[Any], spec: bytes) -> NewTask:
         timeout=None if options.timeout is None else to_ms(options.timeout, "timeout"),
         limit_key=options.limit_key,
         requires=tuple(options.requires),
+        due=_due(call.spec),
     )
 
 
-def command(
-    argv: Sequence[str],
-    *,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: str | None = None,
-    merge: bool = False,
-    limits: Limits = NO_LIMITS,
-    grace: Span = 5_000,
-    **wishes: Unpack[Wishes],
-) -> Call[int]:
+def _due(spec: Spec) -> Wall | None:
+    due = due_of(spec) if isinstance(spec, ConditionSpec) else None
+    return None if due is None else Wall(due)
+
+
+def command(argv: Sequence[str], **wishes: Unpack[CommandWishes]) -> Call[int]:
     """A program and its arguments, without a shell; its result is its exit code."""
     if isinstance(argv, str) or not argv:
         raise BadInput("a command is a list of a program and its arguments; use shell() for a line of text")
-    spec = CommandSpec(
-        argv=[str(part) for part in argv], cwd=cwd, env=dict(env or {}), stdin=stdin, merge=merge, limits=limits,
-        grace=to_ms(grace, "grace"),
-    )  # fmt: skip
-    return Call(Kind.COMMAND, spec, Options(**wishes), int)
+    around, options = split(wishes)
+    return Call(Kind.COMMAND, CommandSpec(argv=[str(part) for part in argv], **around.spell()), options, int)
 
 
-def shell(
-    script: str,
-    *,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: str | None = None,
-    merge: bool = False,
-    limits: Limits = NO_LIMITS,
-    grace: Span = 5_000,
-    **wishes: Unpack[Wishes],
-) -> Call[int]:
+def shell(script: str, **wishes: Unpack[CommandWishes]) -> Call[int]:
     """A bash script; its result is its exit code."""
-    spec = ShellSpec(
-        script=script, cwd=cwd, env=dict(env or {}), stdin=stdin, merge=merge, limits=limits,
-        grace=to_ms(grace, "grace"),
-    )  # fmt: skip
-    return Call(Kind.SHELL, spec, Options(**wishes), int)
+    around, options = split(wishes)
+    return Call(Kind.SHELL, ShellSpec(script=script, **around.spell()), options, int)

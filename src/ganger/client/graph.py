@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, Unpack
+from typing import Any, Generic, NamedTuple, Self, TypeVar, Unpack, cast
+
+import msgspec
 
 from ganger.client.bridge import Bridge
-from ganger.client.calls import NO_LIMITS, Call, command, new_task, shell
+from ganger.client.calls import Call, command, new_task, shell
+from ganger.client.conditions import Question, Wait, ask_of, wait_until, when
 from ganger.client.function import Function
-from ganger.client.handle import AsyncHandle, Handle
-from ganger.client.options import Options, Span, Wishes
+from ganger.client.handle import Handle
+from ganger.client.options import CommandWishes, Options, Wishes
 from ganger.client.references import Referable, Reference, encode
 from ganger.client.transport import Draft
 from ganger.core.errors import BadInput
 from ganger.core.graph import Edge, Join, On
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.task import Kind, NewTask
-from ganger.wire.specs import Limits
+from ganger.wire.specs import ConditionSpec, decode
 
 T = TypeVar("T")
 
@@ -70,6 +73,24 @@ class GraphTask(Referable, Generic[T]):
         return Handle(self._graph.bridge, TaskId(self.number), self._returns)
 
 
+class Condition(GraphTask[None]):
+    """A condition of a graph. In `after` it stands for either answer, its `then` and `otherwise` for one of them."""
+
+    @property
+    def then(self) -> Ending:
+        """For `after`: only if it is true."""
+        return Ending(self, On.THEN)
+
+    @property
+    def otherwise(self) -> Ending:
+        """For `after`: only if it is not true; for a wait, not before its deadline."""
+        return Ending(self, On.ELSE)
+
+
+Parents = Mapping[str, Referable | Ending]
+Branch = GraphTask[Any] | Call[Any] | Iterable[GraphTask[Any] | Call[Any]]
+
+
 class Graph:
     """Collects tasks and submits them together at the end of its `with` block, or not at all if that raises."""
 
@@ -111,45 +132,91 @@ class Graph:
         return self.add(function.prepare(list(args), kwargs), after=after, join=join)
 
     def command(
-        self,
-        argv: Sequence[str],
-        *,
-        after: After = (),
-        join: str = Join.ALL,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: str | None = None,
-        merge: bool = False,
-        limits: Limits = NO_LIMITS,
-        grace: Span = 5_000,
-        **wishes: Unpack[Wishes],
+        self, argv: Sequence[str], *, after: After = (), join: str = Join.ALL, **wishes: Unpack[CommandWishes]
     ) -> GraphTask[int]:
         """A program and its arguments."""
-        call = command(argv, cwd=cwd, env=env, stdin=stdin, merge=merge, limits=limits, grace=grace, **wishes)
-        return self.add(call, after=after, join=join)
+        return self.add(command(argv, **wishes), after=after, join=join)
 
     def shell(
-        self,
-        script: str,
-        *,
-        after: After = (),
-        join: str = Join.ALL,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: str | None = None,
-        merge: bool = False,
-        limits: Limits = NO_LIMITS,
-        grace: Span = 5_000,
-        **wishes: Unpack[Wishes],
+        self, script: str, *, after: After = (), join: str = Join.ALL, **wishes: Unpack[CommandWishes]
     ) -> GraphTask[int]:
         """A bash script."""
-        call = shell(script, cwd=cwd, env=env, stdin=stdin, merge=merge, limits=limits, grace=grace, **wishes)
-        return self.add(call, after=after, join=join)
+        return self.add(shell(script, **wishes), after=after, join=join)
+
+    def when(
+        self,
+        *,
+        after: After = (),
+        parents: Parents | None = None,
+        then: Branch = (),
+        otherwise: Branch = (),
+        **question: Unpack[Question],
+    ) -> "Condition":
+        """Ask once, when `after` has come, and choose: `then` goes on, or `otherwise`; the other one is skipped.
+
+        `parents` are waited for too, and are known to an expression by these names.
+        """
+        condition = self._ask(when(**question), after, parents or {})
+        self._lead(condition, (then, otherwise))
+        return condition
+
+    def wait_until(
+        self,
+        *,
+        after: After = (),
+        parents: Parents | None = None,
+        then: Branch = (),
+        otherwise: Branch = (),
+        **question: Unpack[Wait],
+    ) -> "Condition":
+        """Ask until it is true: then `then` goes on. At the deadline it fails, or `otherwise` goes on if that is given.
+
+        `parents` are waited for too, and are known to an expression by these names.
+        """
+        condition = self._ask(wait_until(**question), after, parents or {})
+        self._lead(condition, (then, otherwise))
+        return condition
+
+    def _ask(self, call: Call[None], after: After, parents: Parents, join: str = Join.ALL) -> "Condition":
+        assert isinstance(call.spec, ConditionSpec)
+        named = {name: one if isinstance(one, Ending) else Ending(one) for name, one in parents.items()}
+        endings = [*_endings(after), *named.values()]
+        self._check([ending.task for ending in endings])
+        edges = {ending.task.number: ending.on for ending in endings}
+        numbers = {name: ending.task.number for name, ending in named.items()}
+        if len(edges) == 1:
+            numbers.setdefault("parent", next(iter(edges)))
+        made = ask_of(call.spec, numbers)
+        parents_of = tuple(Edge(number, on) for number, on in edges.items())
+        task = new_task(call, encode(made.spec).spec)._replace(parents=parents_of, join=join)
+        self._append(Draft(call.options.queue, task, refers=bool(made.names), names=made.names), None)
+        return Condition(self, len(self._drafts), None)
+
+    def _lead(self, condition: "Condition", branches: tuple[Branch, Branch]) -> None:
+        for branch, ending in zip(branches, (condition.then, condition.otherwise), strict=True):
+            for one in [branch] if isinstance(branch, GraphTask | Call) else branch:
+                if isinstance(one, Call):
+                    self.add(one, after=ending)
+                else:
+                    self._link(one, ending)
+
+    def _link(self, task: GraphTask[Any], ending: Ending) -> None:
+        """Let a task of this graph wait for one more."""
+        if task.graph is not self:
+            raise BadInput("the branches of a condition are tasks of its own graph, or calls")
+        place = -task.number - 1
+        draft = self._drafts[place]
+        edge = Edge(ending.task.number, ending.on)
+        if any(other.parent == edge.parent for other in draft.task.parents):
+            raise BadInput("this task waits for the condition already: a task is in one branch, or behind both")
+        self._drafts[place] = draft._replace(task=draft.task._replace(parents=(*draft.task.parents, edge)))
 
     def add(
         self, call: Call[T], *, after: After = (), join: str = Join.ALL, waits_for_arguments: bool = True
     ) -> GraphTask[T]:
         """Any call. Without `waits_for_arguments` only those in `after` are waited for."""
+        if isinstance(call.spec, ConditionSpec):
+            return cast("GraphTask[T]", self._ask(cast("Call[None]", call), after, {}, join))
         encoded = encode(call.spec)
         asked = {ending.task.number: ending.on for ending in _endings(after)}
         if waits_for_arguments:
@@ -183,7 +250,11 @@ class Graph:
 
     def _sealed(self) -> list[Draft]:
         self._refuse_sealed()
-        return list(self._drafts)
+        doubted = {edge.parent for draft in self._drafts for edge in draft.task.parents if edge.on == On.ELSE}
+        return [
+            _with_otherwise(draft) if draft.task.kind == Kind.CONDITION and -place in doubted else draft
+            for place, draft in enumerate(self._drafts, 1)
+        ]
 
     def _refuse_sealed(self) -> None:
         if self.ids is not None:
@@ -198,41 +269,15 @@ class Graph:
         return any(isinstance(task, GraphTask) and task.graph is self for task in tasks)
 
 
+def _with_otherwise(draft: Draft) -> Draft:
+    """A condition that has children for a no: its deadline is a no, not a failure."""
+    spec: ConditionSpec = decode(draft.task.spec, ConditionSpec)
+    return draft._replace(task=draft.task._replace(spec=encode(msgspec.structs.replace(spec, otherwise=True)).spec))
+
+
 def _endings(after: After) -> list[Ending]:
     if isinstance(after, Ending):
         return [after]
     if isinstance(after, Referable):
         return [Ending(after)]
     return [one if isinstance(one, Ending) else Ending(one) for one in after]
-
-
-class Group(Generic[T]):
-    """Tasks that were submitted together; `handle` ends when all of them have. `then` is the task that follows."""
-
-    def __init__(self, handle: Handle[None], members: Sequence[Handle[T]], then: Handle[Any] | None) -> None:
-        self.handle = handle
-        self.members = tuple(members)
-        self.then = then
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all have ended: True; or until the time (seconds) is up: False."""
-        return self.handle.wait(timeout)
-
-    async def async_wait(self, timeout: float | None = None) -> bool:
-        return await self.handle.aio.wait(timeout)
-
-    def results(self, timeout: float | None = None) -> list[T]:
-        """What they returned, in their order; raises for the first that did not succeed."""
-        if not self.wait(timeout):
-            raise TimeoutError(f"the group {self.handle.id} has not ended within {timeout} s")
-        return [member.result() for member in self.members]
-
-    async def async_results(self, timeout: float | None = None) -> list[T]:
-        if not await self.async_wait(timeout):
-            raise TimeoutError(f"the group {self.handle.id} has not ended within {timeout} s")
-        handles: list[AsyncHandle[T]] = [member.aio for member in self.members]
-        return [await handle.result() for handle in handles]
-
-    def cancel(self) -> bool:
-        """End all of them, those that run too."""
-        return self.handle.cancel()

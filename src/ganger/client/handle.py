@@ -1,12 +1,13 @@
 """A task that was submitted, in the hands of whoever wants to know what becomes of it."""
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from ganger.client.bridge import Bridge
 from ganger.client.references import Referable
+from ganger.client.tail import Tail
 from ganger.client.transport import Transport, Why
 from ganger.core.errors import BadInput, TaskNotFound
 from ganger.core.ids import TaskId
@@ -61,13 +62,19 @@ class AsyncHandle(Referable, Generic[T]):
     def __await__(self) -> Generator[Any, None, T]:
         return self.result().__await__()
 
-    async def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it has ended: True; or until the time (seconds) is up: False."""
-        return await self._bridge.arun(lambda transport: transport.wait([self.id], timeout))
+    async def wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until it has ended: True; or until the time (seconds) is up: False.
 
-    async def result(self, timeout: float | None = None) -> T:
-        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound."""
-        body = await self._bridge.arun(lambda transport: _read_result(transport, self.id, timeout))
+        Raises TaskHeld when it is held, because that may last for ever, unless `through_hold`.
+        """
+        return await self._bridge.arun(lambda transport: transport.wait([self.id], timeout, through_hold=through_hold))
+
+    async def result(self, timeout: float | None = None, *, through_hold: bool = False) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound.
+
+        Raises TaskHeld when it is held, unless `through_hold`.
+        """
+        body = await self._bridge.arun(lambda transport: _read_result(transport, self.id, timeout, through_hold))
         return _convert(body, self._returns)  # type: ignore[no-any-return]
 
     async def task(self) -> Task:
@@ -81,6 +88,15 @@ class AsyncHandle(Referable, Generic[T]):
     async def logs(self, stream: str | None = None) -> str:
         """What it has printed so far: one stream, or all there is."""
         return await self._bridge.arun(lambda transport: _read_logs(transport, self.id, stream))
+
+    async def follow(self, stream: str | None = None) -> AsyncGenerator[str, None]:
+        """What it prints, as it comes, until it has ended: one stream, or all of them. Close it when leaving early."""
+        tail = Tail(self.id, _STREAMS if stream is None else (stream,))
+        try:
+            while (text := await self._bridge.arun(tail.take)) is not None:
+                yield text
+        finally:
+            await self._bridge.arun(tail.close)
 
     async def cancel(self) -> bool:
         """End it if it waits. False: it runs, or has ended."""
@@ -118,13 +134,19 @@ class Handle(Referable, Generic[T]):
         """The same task, for async code."""
         return AsyncHandle(self._bridge, self.id, self._returns)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it has ended: True; or until the time (seconds) is up: False."""
-        return self._bridge.run(lambda transport: transport.wait([self.id], timeout))
+    def wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until it has ended: True; or until the time (seconds) is up: False.
 
-    def result(self, timeout: float | None = None) -> T:
-        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound."""
-        body = self._bridge.run(lambda transport: _read_result(transport, self.id, timeout))
+        Raises TaskHeld when it is held, because that may last for ever, unless `through_hold`.
+        """
+        return self._bridge.run(lambda transport: transport.wait([self.id], timeout, through_hold=through_hold))
+
+    def result(self, timeout: float | None = None, *, through_hold: bool = False) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound.
+
+        Raises TaskHeld when it is held, unless `through_hold`.
+        """
+        body = self._bridge.run(lambda transport: _read_result(transport, self.id, timeout, through_hold))
         return _convert(body, self._returns)  # type: ignore[no-any-return]
 
     def task(self) -> Task:
@@ -139,6 +161,15 @@ class Handle(Referable, Generic[T]):
     def logs(self, stream: str | None = None) -> str:
         """What it has printed so far: one stream, or all there is."""
         return self._bridge.run(lambda transport: _read_logs(transport, self.id, stream))
+
+    def follow(self, stream: str | None = None) -> Generator[str, None, None]:
+        """What it prints, as it comes, until it has ended: one stream, or all of them."""
+        tail = Tail(self.id, _STREAMS if stream is None else (stream,))
+        try:
+            while (text := self._bridge.run(tail.take)) is not None:
+                yield text
+        finally:
+            self._bridge.run(tail.close)
 
     def cancel(self) -> bool:
         """End it if it waits. False: it runs, or has ended."""
@@ -160,8 +191,8 @@ async def _look(transport: Transport, task: TaskId) -> Task:
     return found
 
 
-async def _read_result(transport: Transport, task: TaskId, timeout: float | None) -> bytes:
-    if not await transport.wait([task], timeout):
+async def _read_result(transport: Transport, task: TaskId, timeout: float | None, through_hold: bool) -> bytes:
+    if not await transport.wait([task], timeout, through_hold=through_hold):
         raise TimeoutError(f"task {task} has not ended within {timeout} s")
     found = await _look(transport, task)
     if found.status != Status.SUCCEEDED:

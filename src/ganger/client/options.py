@@ -1,17 +1,21 @@
-"""How a task is to be treated, whatever it does: values that are copied, never changed."""
+"""How a task is to be treated, whatever it does, and where a command runs: values that are copied, never changed.
 
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final, TypedDict
+Each list of names is said twice, as a frozen value and as the keywords of a call, because a type checker reads the one
+and not the other; a test keeps the two the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypedDict
 
 from ganger.core.errors import BadNumber
 from ganger.core.retry import Retry, check, to_text
+from ganger.core.span import Span, to_ms
 from ganger.core.task import DEFAULT_PRIORITY, OnConflict
-
-Span = int | timedelta
-"""A length of time: milliseconds, or a timedelta."""
+from ganger.wire.specs import Limits
 
 DEFAULT_QUEUE: Final = "default"
+NO_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,57 @@ class Wishes(TypedDict, total=False):
     requires: tuple[str, ...]
 
 
-def to_ms(span: Span, field: str) -> int:
-    """A length of time in milliseconds; BadNumber if it is none."""
-    if isinstance(span, timedelta):
-        return round(span / timedelta(milliseconds=1))
-    if not isinstance(span, int) or isinstance(span, bool):
-        raise BadNumber(f"{field} is {span!r:.80}; give whole milliseconds or a timedelta", field=field)
-    return span
+@dataclass(frozen=True, slots=True)
+class Surrounds:
+    """Where a command runs, and within which bounds. See `CommandWishes`."""
+
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    stdin: str | None = None
+    merge: bool = False
+    limits: Limits = NO_LIMITS
+    grace: Span = 5_000
+
+    def spell(self) -> dict[str, Any]:
+        """The fields as the spec of a command has them."""
+        return {
+            "cwd": self.cwd,
+            "env": dict(self.env or {}),
+            "stdin": self.stdin,
+            "merge": self.merge,
+            "limits": self.limits,
+            "grace": to_ms(self.grace, "grace"),
+        }
+
+
+class CommandWishes(Wishes, total=False):
+    """The options of a command or script as keywords.
+
+    `env` is added to a clean environment. `merge`: one pipe for both streams, so that their order is exact. `grace`:
+    the time between TERM and KILL.
+    """
+
+    cwd: str | None
+    env: Mapping[str, str] | None
+    stdin: str | None
+    merge: bool
+    limits: Limits
+    grace: Span
+
+
+_SURROUNDS: Final = frozenset(field.name for field in fields(Surrounds))
+
+
+def split(wishes: Mapping[str, Any]) -> tuple[Surrounds, Options]:
+    """The keywords of a command as the two values that they are."""
+    around = {name: value for name, value in wishes.items() if name in _SURROUNDS}
+    return Surrounds(**around), Options(**{name: value for name, value in wishes.items() if name not in around})
+
+
+def refuse_strangers(given: Mapping[str, Any], known: type) -> None:
+    """Raise TypeError for a keyword that is none of these, as Python does for a misspelt parameter."""
+    if strangers := sorted(given.keys() - known.__annotations__.keys()):
+        raise TypeError(f"unexpected keyword {strangers[0]!r}; known are {', '.join(known.__annotations__)}")
 
 
 def retry_text(retries: int | Retry | None) -> str | None:

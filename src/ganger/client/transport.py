@@ -4,22 +4,44 @@ Every operation is async and belongs to the event loop in which the transport wa
 `core.errors`. A cancelled call may have been carried out or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
 from ganger.core.ids import TaskId
+from ganger.core.schedule import Schedule
 from ganger.core.task import NewTask, Task
 
 
 class Draft(NamedTuple):
     """A task to be, in a queue that is given by its name (the queue of `task` means nothing).
 
-    `refers`: its spec has references {"$task": -n} to the n-th task of the same submission.
+    `refers`: its spec has references {"$task": -n} to the n-th task of the same submission. `names`: what the tasks are
+    called in the expression of a condition, with the id of each, or -n for the n-th.
     """
 
     queue: str
     task: NewTask
     refers: bool = False
+    names: tuple[tuple[str, int], ...] = ()
+
+
+class Plan(NamedTuple):
+    """A schedule, and the task that each tick submits."""
+
+    schedule: Schedule
+    draft: Draft
+
+
+class Synced(NamedTuple):
+    """The names of schedules that were added, were changed, were the same, are declared no more but still at work, and
+    were removed.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Piece(NamedTuple):
@@ -55,8 +77,15 @@ class Transport(Protocol):
         """
         ...
 
-    async def wait(self, ids: Sequence[TaskId], timeout: float | None) -> bool:
-        """Wait until all of these have ended or are gone: True; or until the time (seconds) is up: False."""
+    def submit_now(self, drafts: Sequence[Draft]) -> list[TaskId] | None:
+        """As `submit`, on the calling thread, which may be any and waits; None, and nothing done, if it cannot."""
+        ...
+
+    async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, through_hold: bool = False) -> bool:
+        """Wait until all of these have ended or are gone: True; or until the time (seconds) is up: False.
+
+        Raises TaskHeld as soon as all that have not ended are held, unless those are waited for too.
+        """
         ...
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
@@ -71,12 +100,28 @@ class Transport(Protocol):
         """A part of an output stream of the newest attempt that has some."""
         ...
 
+    def follow_output(self, task: TaskId, streams: Sequence[str]) -> AsyncGenerator[tuple[str, bytes], None]:
+        """What the newest attempt and those after it write to these streams, as it comes, until the task has ended.
+
+        Each piece with the name of its stream; in each stream every byte once and in its order. Whoever reads slowly
+        slows nobody. Close it when leaving early. Raises TaskNotFound.
+        """
+        ...
+
     async def cancel(self, ids: Sequence[TaskId]) -> list[TaskId]:
         """End those that wait, groups with their members; returns those that were ended."""
         ...
 
     async def kill(self, ids: Sequence[TaskId]) -> list[TaskId]:
         """Have those that run killed and those that wait cancelled; returns those that had not ended."""
+        ...
+
+    async def sync_schedules(self, plans: Sequence[Plan], owner: str, *, remove: bool) -> Synced:
+        """Keep these schedules, changed where they are others; the owner's that are not among them are told.
+
+        With `remove` those are removed. Idempotent, not atomic; send it again safely. Raises BadInput and DuplicateKey
+        (the name is somebody else's) before anything is written, and StoreError.
+        """
         ...
 
     async def explain(self, task: TaskId) -> Why:

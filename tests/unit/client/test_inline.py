@@ -7,8 +7,9 @@ from datetime import date
 
 import pytest
 
-from ganger import Status, TaskFailed
-from ganger.client import Graph, Handle, command
+from ganger import Status, TaskFailed, TaskHeld
+from ganger.assembly.client import EngineTransport
+from ganger.client import Graph, Handle, Transport, command
 from ganger.core.errors import BadInput
 from ganger.testing.inline import Inline, assert_enqueued, inline
 from tests.unit.client.shop import add, app, fan, moody, next_year, opaque, refuse, total, where
@@ -121,6 +122,16 @@ def test_what_comes_back_waits_until_it_is_due(stage: Inline, mood: str) -> None
     stage.clock.advance(60_000)
     stage.work()
     assert (before, handle.status) == (Status.DELAYED, Status.SUCCEEDED)
+
+
+def test_a_retry_counts_as_an_attempt_and_a_snooze_does_not(stage: Inline) -> None:
+    retried, snoozed, spent = moody.delay("retry"), moody.delay("snooze"), moody.using(retries=0).delay("retry")
+
+    stage.clock.advance(1_000)
+    stage.work()
+    assert (retried.result(5), snoozed.result(5)) == (2, 1)
+    with pytest.raises(TaskFailed, match="tried again"):
+        spent.result(5)
 
 
 @pytest.mark.usefixtures("stage")
@@ -257,6 +268,48 @@ def test_a_command_is_a_list() -> None:
     with pytest.raises(BadInput, match="a list"):
         app.command("echo hello")
     assert app.shell("echo hello", env={"A": "1"}).status is Status.QUEUED
+
+
+def _hold(handle: Handle[int]) -> None:
+    async def hold(transport: Transport) -> None:
+        assert isinstance(transport, EngineTransport)
+        await transport.engine.hold([handle.id], by="test", reason="look at it")
+
+    app.bridge.run(hold)
+
+
+@pytest.mark.usefixtures("stage")
+def test_waiting_for_a_held_task_raises_with_the_reason() -> None:
+    held = app.command(["true"])
+    _hold(held)
+
+    with pytest.raises(TaskHeld, match="look at it") as raised:
+        held.result()
+    assert raised.value.fields == {"task": held.id, "reason": "look at it"}
+    with pytest.raises(TaskHeld):
+        held.wait()
+    with pytest.raises(TaskHeld):
+        app.wait([held, add.delay(1)])
+    with pytest.raises(TaskHeld):
+        asyncio.run(_await(held))
+    assert not held.wait(0.01, through_hold=True)
+    with pytest.raises(TimeoutError):
+        held.result(0.01, through_hold=True)
+    assert not app.wait([held, app.command(["true"])], 0.01)
+
+
+async def _await(handle: Handle[int]) -> int:
+    return await handle.aio
+
+
+def test_a_group_tells_that_a_member_is_held() -> None:
+    with inline(app, run=False) as stage:
+        group = app.group([add.bind(1), add.bind(2)])
+        _hold(group.members[0])
+        assert not group.wait(0.01)
+        stage.work()
+        with pytest.raises(TaskHeld):
+            group.results()
 
 
 def test_what_was_enqueued_can_be_asserted() -> None:

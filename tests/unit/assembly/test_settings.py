@@ -1,0 +1,34 @@
+"""Where settings come from, and which wins."""
+
+from pathlib import Path
+
+import pytest
+
+from ganger.assembly.settings import find_notify, load
+from ganger.core.errors import BadInput
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    (tmp_path / "ganger.toml").write_text('handover = "1m"\ngrace = "2m"\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+
+    assert (load(below, {}).handover, load(below, {}).grace) == ("1m", "2m")
+    assert load(below, {"GANGER_HANDOVER": "3m"}).handover == "3m"
+    assert load(below, {"GANGER_HANDOVER": "3m"}, handover="4m").handover == "4m"
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert (load(tmp_path, {}).handover, load(tmp_path, {}).grace) == ("10m", "")
+
+
+def test_a_wrong_file_is_refused_with_the_names_that_are_known(tmp_path: Path) -> None:
+    (tmp_path / "ganger.toml").write_text("handover = 10\n")
+    with pytest.raises(BadInput, match=r"known settings: .*handover"):
+        load(tmp_path, {})
+
+
+def test_the_socket_of_a_service_manager_is_in_the_environment() -> None:
+    assert find_notify({"NOTIFY_SOCKET": "/run/notify"}) == "/run/notify"
+    assert find_notify({"NOTIFY_SOCKET": ""}) is None
+    assert find_notify({}) is None
