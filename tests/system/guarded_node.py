@@ -12,7 +12,8 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
 
-from ganger.node.executors.command import CommandExecutor, CommandRun
+from ganger.node.executors.command import CommandExecutor
+from ganger.node.guardian.run import GuardedRun
 from ganger.node.isolation import Isolation
 from tests.unit.node.guarded import PATIENCE, assign, begin, make_executor, shell
 
@@ -27,7 +28,7 @@ async def live(folder: Path, epoch: int, isolation: Isolation) -> None:
         watching.add(asyncio.create_task(tell_end(started)))
 
 
-async def obey(made: CommandExecutor, wish: dict[str, Any]) -> CommandRun:
+async def obey(made: CommandExecutor, wish: dict[str, Any]) -> GuardedRun:
     spec = shell(wish["script"], grace=wish.get("grace", 5_000))
     assignment = assign(wish["task"], spec, trust=wish.get("trust", 60_000))
     started = await begin(made, assignment)
@@ -35,7 +36,7 @@ async def obey(made: CommandExecutor, wish: dict[str, Any]) -> CommandRun:
     return started
 
 
-async def tell_end(started: CommandRun) -> None:
+async def tell_end(started: GuardedRun) -> None:
     ended = await started.ended()
     tell(task=started.task, outcome=type(ended.outcome).__name__)
 

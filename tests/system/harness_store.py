@@ -12,7 +12,8 @@ from ganger.core.task import Claimed
 from ganger.databases.sqlite import Limits, Probe, Rank, SharedFile, load_migrations, no_probe
 from ganger.engine.store import Configure, NodeChange, QueueChange
 from ganger.engine.stores.sqlite import SqliteStore
-from ganger.engine.stores.sqlite.store import APPLICATION, OPERATIONS, prepare
+from ganger.engine.stores.sqlite.queries import APPLICATION
+from ganger.engine.stores.sqlite.store import OPERATIONS, prepare
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 

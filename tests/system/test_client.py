@@ -134,6 +134,16 @@ def test_commands_come_back_with_exit_codes_and_output(app: Ganger) -> None:
         wrong.result(PATIENCE)
 
 
+def test_output_of_a_command_is_followed_while_it_runs(app: Ganger, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    handle = app.shell(f"echo one; until [ -e {gate} ]; do sleep 0.05; done; echo two")
+    texts = handle.follow()
+
+    assert next(texts) == "one\n"
+    gate.touch()
+    assert list(texts) == ["two\n"]
+
+
 def test_results_flow_through_a_graph_and_a_group(app: Ganger, jobs: Any) -> None:
     with app.graph() as graph:
         code = graph.command(["true"])

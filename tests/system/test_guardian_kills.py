@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ganger.core.outcome import Fail, Killed, Succeed
-from ganger.node.executors.command import CommandExecutor, CommandRun
+from ganger.node.executors.command import CommandExecutor
+from ganger.node.guardian.run import GuardedRun
 from ganger.node.isolation import Isolation
 from ganger.wire.specs import CommandSpec, ShellSpec
 from tests.unit.node.guarded import (
@@ -63,7 +64,7 @@ NASTY: dict[str, CommandSpec | ShellSpec] = {
 }
 
 
-async def kill(made: CommandExecutor, started: CommandRun) -> float:
+async def kill(made: CommandExecutor, started: GuardedRun) -> float:
     """Seconds from the wish to the proof."""
     await heard(made, started, b"ready")
     began = time.monotonic()

@@ -15,7 +15,7 @@ import pytest
 
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
-from ganger.node.executors.command import NeverRan
+from ganger.node.guardian.run import NeverRan
 from ganger.node.isolation import Isolation, find_cgroups, is_populated, kill_cgroups
 from ganger.node.spool import SpoolKey
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec

@@ -7,20 +7,25 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ganger.assembly.folder import NodeFolder
+from ganger.assembly.key import open_key
+from ganger.assembly.location import locate
 from ganger.assembly.registry import Parts, open_parts
 from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
 from ganger.core.task import Kind
+from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
 from ganger.engine.collecting import Collector
 from ganger.engine.conditions import Judge
 from ganger.engine.engine import Engine
 from ganger.engine.schedules import Scheduler
 from ganger.engine.upkeep import keep_up
+from ganger.node.errands import Errands
 from ganger.node.executor import BatchExecutor, Executor
 from ganger.node.executors.command import CommandExecutor, Home
 from ganger.node.executors.function import FunctionExecutor
@@ -34,10 +39,11 @@ from ganger.node.probes import Probes
 from ganger.node.reporting import Reporting
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.machine import feel_machine
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
-__all__ = ["EngineSource", "NodeWishes", "OpenNode", "open_node"]
+__all__ = ["EngineSource", "NodeWishes", "OpenNode", "locate_folder", "open_node"]
 
 PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _TURN: Final = 0.001
@@ -88,10 +94,11 @@ async def open_node(
         stack.callback(folder.close)
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
         stack.push_async_callback(engine.close)
-        for service in _upkeep(stack, engine, parts, options, telemetry) if wishes.upkeep else ():
+        options = replace(options, sign=partial(make_token, open_key(locate(settings), parts.entropy)))
+        bench = _Bench(parts, folder, engine, options, wishes, telemetry)
+        for service in await _upkeep(stack, bench, _tell_store(settings)) if wishes.upkeep else ():
             stack.push_async_callback(service.stop)
             await service.start()
-        bench = _Bench(parts, folder, engine, options, wishes, telemetry)
         opened, reporting = bench.build(_tell_store(settings))
         for service in (reporting, opened.node):
             stack.push_async_callback(service.stop)
@@ -99,11 +106,14 @@ async def open_node(
         yield opened
 
 
-def _upkeep(
-    stack: AsyncExitStack, engine: Engine, parts: Parts, options: NodeOptions, telemetry: Telemetry
-) -> Sequence[Service]:
-    """What must be done again and again; files, ports and addresses of conditions are looked at from here."""
-    probes = Probes(labels=options.labels)
+async def _upkeep(stack: AsyncExitStack, bench: "_Bench", told: dict[str, str]) -> Sequence[Service]:
+    """What must be done again and again; files, ports, addresses and commands of conditions are asked from here."""
+    parts, engine, telemetry = bench.parts, bench.engine, bench.telemetry
+    errands = bench.make_errands(told)
+    if errands is not None:
+        stack.push_async_callback(errands.close)
+        await errands.open()
+    probes = Probes(None if errands is None else errands.run, bench.options.labels)
     stack.callback(probes.close)
     return (
         keep_up(parts.store, parts.clock, telemetry=telemetry),
@@ -117,11 +127,18 @@ def _place(stack: AsyncExitStack, settings: Settings, options: NodeOptions, wish
     """Where the node keeps what it needs: beside the store, or, if that ends with the process, where that ends too."""
     if wishes.folder is not None:
         return wishes.folder
-    scheme, _, rest = settings.store.partition(":")
-    if scheme != "sqlite":
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ganger-node-")))
-    path = Path(rest.removeprefix("//")).absolute()
-    return path.with_name(f"{path.name}-nodes") / options.name
+    return locate_folder(settings, options.name) or Path(
+        stack.enter_context(tempfile.TemporaryDirectory(prefix="ganger-node-"))
+    )
+
+
+def locate_folder(settings: Settings, name: str) -> Path | None:
+    """Where a node of that name keeps what it needs: beside the store; None if the store is nowhere."""
+    found = locate(settings)
+    if found is None:
+        return None
+    path = found.database.absolute()
+    return path.with_name(f"{path.name}-nodes") / name
 
 
 def _tell_store(settings: Settings) -> dict[str, str]:
@@ -153,7 +170,7 @@ class _Bench(NamedTuple):
         reporting = Reporting(source, self.telemetry)
         executors: list[Executor] = [] if plugins is None else [plugins]
         if self._wants(*_COMMANDS):
-            executors.append(CommandExecutor(self._guard("commands"), self._home()))
+            executors.append(CommandExecutor(self._guard("commands"), self._home(), self.options.slots))
         batch: list[BatchExecutor] = [self._make_functions(source, reporting)] if self._wants(Kind.FUNCTION) else []
         return OpenNode(self._make_node(source, executors, batch, told), self.engine, source), reporting
 
@@ -167,7 +184,9 @@ class _Bench(NamedTuple):
         token = self.options.token or self.folder.token
         options = replace(self.options, token=token, environment={**told, **self.options.environment})
         clock, entropy = self.parts.clock, self.parts.entropy
-        return Node(source, executors, batch, options, clock=clock, entropy=entropy, telemetry=self.telemetry)
+        return Node(
+            source, executors, batch, options, clock=clock, entropy=entropy, telemetry=self.telemetry, feel=feel_machine
+        )
 
     def _wants(self, *kinds: str) -> bool:
         return self.options.kinds is None or not set(kinds).isdisjoint(self.options.kinds)
@@ -175,6 +194,21 @@ class _Bench(NamedTuple):
     def _guard(self, name: str) -> Guardian:
         post = Post(self.folder.path / name)
         return Guardian(post, self.folder.epoch, self.parts.entropy, self.telemetry)
+
+    def make_errands(self, told: Mapping[str, str]) -> Errands | None:
+        """Commands of conditions; a node that runs no commands runs none of those either."""
+        if not self._wants(*_COMMANDS):
+            return None
+        home = self._home()
+        environment = {**home.environment, **told, **self.options.environment}
+        return Errands(
+            self._guard("probes"),
+            self.parts.clock,
+            self.telemetry,
+            epoch=self.folder.epoch,
+            environment=environment,
+            folder=home.folder,
+        )
 
     def _home(self) -> Home:
         return self.wishes.home or find_home()
@@ -194,7 +228,7 @@ class _Bench(NamedTuple):
     def _make_plugins(self) -> PluginExecutor:
         paths = os.pathsep.join([*self.wishes.paths, *filter(None, sys.path)])
         environment = {**self._home().environment, "PYTHONPATH": paths}
-        return PluginExecutor(self._guard("plugins"), environment, self.folder.path / "papers")
+        return PluginExecutor(self._guard("plugins"), environment, self.folder.path / "papers", self.wishes.paths)
 
 
 def find_home() -> Home:

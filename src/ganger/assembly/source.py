@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from ganger.core.clock import Clock
+from ganger.core.clock import Clock, Moment
 from ganger.core.errors import BadInput, PayloadTooLarge
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lease import Lease, trusted_until
-from ganger.core.node import NodeState, Registration
+from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.outcome import Fail, Outcome, Release, Succeed
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED
@@ -17,7 +17,17 @@ from ganger.engine.bell import Bell
 from ganger.engine.blob import Blobs
 from ganger.engine.engine import Engine
 from ganger.engine.settle import Settled
-from ganger.engine.store import EVENTS_TOPIC, QUEUES_TOPIC, Chunk, Claim, Datum, Note, Query
+from ganger.engine.store import (
+    EVENTS_TOPIC,
+    FOLLOWED_TOPIC,
+    NODES_TOPIC,
+    QUEUES_TOPIC,
+    Chunk,
+    Claim,
+    Datum,
+    Note,
+    Query,
+)
 from ganger.node.source import Beaten, Finished, Joined, Taken
 
 STREAMS: Final = frozenset({"stdout", "stderr", "mixedout", "log"})
@@ -77,11 +87,12 @@ class EngineSource:
         self._kinds = frozenset(f"{PLUGIN}{name}" for name in named if name is not None and self._has_plugin(name))
         return self._kinds != before
 
-    async def beat(self, node: NodeId, token: str, lease: int | None = None) -> Beaten:
+    async def beat(self, node: NodeId, token: str, lease: int | None = None, vitals: Vitals | None = None) -> Beaten:
         asked = self._clock.now()
-        beaten = await self._engine.nodes.beat(node, token, lease)
+        beaten = await self._engine.nodes.beat(node, token, lease, vitals)
         length = beaten.node.lease if lease is None else lease
-        return Beaten(trusted_until(asked, length), beaten.kills, beaten.node.state == NodeState.DRAINING)
+        draining = beaten.node.state == NodeState.DRAINING
+        return Beaten(trusted_until(asked, length), beaten.kills, draining, beaten.followed)
 
     async def leave(self, node: NodeId, token: str) -> None:
         await self._engine.nodes.leave(node, token)
@@ -196,34 +207,47 @@ class EngineSource:
     async def ship(self, lease: Lease, stream: str, start: int, body: bytes) -> None:
         await self._engine.append_output(lease, stream, start, body)
 
-    async def keep(self, lease: Lease, key: str, body: AsyncIterator[bytes]) -> None:
+    async def shipped(self, lease: Lease) -> Mapping[str, int]:
+        streams = (await self._engine.look(lease.task, 1)).streams
+        sizes = {one: (await self._engine.read_output(lease.task, one, 0, 1, lease.fence)).size for one in streams}
+        return {stream: size for stream, size in sizes.items() if size}
+
+    async def keep(self, lease: Lease, key: str, body: AsyncIterator[bytes], start: int = 0) -> None:
         if key not in STREAMS:
             await self._engine.put_data(lease, key, body)
         elif self._blobs is None:
-            await self._append(lease, key, body)
+            await self._append(lease, key, body, start)
         else:
             ref = await self._blobs.put(body)
-            chunk = Chunk(key, 0, blob=ref.hash, size=ref.size)
+            chunk = Chunk(key, start, blob=ref.hash, size=ref.size)
             await self._engine.write([Note(lease.task, lease.fence, chunk=chunk)])
 
-    async def _append(self, lease: Lease, stream: str, body: AsyncIterator[bytes]) -> None:
-        start = 0
+    async def _append(self, lease: Lease, stream: str, body: AsyncIterator[bytes], start: int) -> None:
         async for piece in body:
             await self._engine.append_output(lease, stream, start, piece)
             start += len(piece)
 
-    async def followed(self, task: TaskId) -> bool:
-        """Nobody: whoever reads on this machine reads the spool."""
-        return False
+    async def touch(self, leases: Sequence[Lease], length: int | None = None) -> Sequence[Moment | None]:
+        refused = {index for index, _ in await self._engine.renew(leases, length)}
+        tasks = await self._engine.tasks([lease.task for lease in leases])
+        return [
+            None if index in refused or task is None or task.fence != lease.fence else task.until
+            for index, (lease, task) in enumerate(zip(leases, tasks, strict=True))
+        ]
+
+    def hear_followers(self, told: Callable[[], None]) -> Callable[[], None]:
+        return self._engine.store.listen((FOLLOWED_TOPIC,), lambda _: told())
 
     async def held(self, node: NodeId) -> Sequence[Claimed]:
-        """What is leased to this registration: see `node/offers.py`."""
         query = Query(holder=node, statuses=tuple(sorted(int(one) for one in LEASED)), most=1_000)
         retries = {queue.id: queue.policy.retry for queue in await self._engine.queues.all()}
         return [_claimed(task, retries) async for task in self._engine.walk(query)]
 
     def listen(self, told: Callable[[], None]) -> Callable[[], None]:
         return self._engine.store.listen((EVENTS_TOPIC,), lambda _: told())
+
+    def hear_nodes(self, told: Callable[[], None]) -> Callable[[], None]:
+        return self._engine.store.listen((NODES_TOPIC,), lambda _: told())
 
 
 def _notes(one: Finished) -> list[Note]:

@@ -10,7 +10,8 @@ What can go wrong, and why this is right:
   those leases alive. After such a failure the node asks what it holds; what it still does not know at the next beat
   cannot be on its way any more, and is given back.
 - *A kill waits for the next beat.* Where the source tells that something happened, a node that holds anything beats
-  then, at most twice a second.
+  then, at most twice a second; and sooner when somebody begins to follow what a node holds, at most ten times.
+- *An operator's drain waits for the next beat.* Where the source tells that nodes changed, that comes in half a second.
 """
 
 import asyncio
@@ -19,11 +20,11 @@ from contextlib import suppress
 from typing import Final
 
 from ganger.core.errors import GangerError, NodeGone
+from ganger.core.node import Vitals
 from ganger.core.outcome import Release
 from ganger.node.carrying import Carrier
 from ganger.node.hands import Key
 from ganger.node.means import Means
-from ganger.node.offers import KnowsHeld, Wakes
 from ganger.node.pausing import Pause
 from ganger.node.source import Beaten
 from ganger.runtime.service import Service
@@ -32,20 +33,32 @@ BEATS: Final = 3
 """So many in the time of one lease."""
 
 NUDGE: Final = 0.5
+PROMPT: Final = 0.1
+"""Seconds between two beats at least, when something happened, and when somebody began to follow."""
 
 
 class Beating(Service):
-    """`rejoin` is awaited when the registration is gone; `changed` is called when the node is told to drain."""
+    """`rejoin` is awaited when the registration is gone; `changed` is called when it is told to drain or to go on.
+
+    `feel` says how the node is, which is told with each beat.
+    """
 
     def __init__(
-        self, means: Means, carrier: Carrier, rejoin: Callable[[], Awaitable[None]], changed: Callable[[], None]
+        self,
+        means: Means,
+        carrier: Carrier,
+        rejoin: Callable[[asyncio.Event], Awaitable[None]],
+        changed: Callable[[], None],
+        feel: Callable[[], Vitals],
     ) -> None:
         super().__init__("beating", telemetry=means.telemetry)
         self._source, self._session, self._lease = means.source, means.session, means.options.lease / 1_000
-        self._carrier, self._rejoin, self._changed = carrier, rejoin, changed
+        self._carrier, self._rejoin, self._changed, self._feel = carrier, rejoin, changed, feel
         self._pause = Pause(means.entropy, longest=max(0.05, self._lease / 6))
         self._woken = asyncio.Event()
         self._is_hurried = False
+        self._is_nudged = False
+        self._is_followed = False
         self._last = 0.0
         self._strays: frozenset[Key] = frozenset()
 
@@ -54,22 +67,35 @@ class Beating(Service):
         self._is_hurried = True
         self._woken.set()
 
+    def _hear_nodes(self) -> None:
+        self._is_nudged = True
+        self._woken.set()
+
+    def _hear_follower(self) -> None:
+        self._is_followed = True
+        self._woken.set()
+
     async def drain(self) -> None:
         self.draining.set()
         self._woken.set()
         await super().drain()
 
     async def run(self) -> None:
-        unlisten = self._source.listen(self._woken.set) if isinstance(self._source, Wakes) else None
+        unlisten = self._source.listen(self._woken.set)
+        unhear = self._source.hear_followers(self._hear_follower)
+        ignore = self._source.hear_nodes(self._hear_nodes)
         self._last = asyncio.get_running_loop().time()
+        # What was adopted may be followed.
+        self._is_hurried = self._is_hurried or bool(self._carrier.hands.held)
         try:
             while not self.draining.is_set():
                 await self._rest()
                 if not self.draining.is_set():
                     await self._beat()
         finally:
-            if unlisten is not None:
-                unlisten()
+            unlisten()
+            unhear()
+            ignore()
 
     async def _rest(self) -> None:
         """Until the next beat is due, or sooner if something happened that may be about us."""
@@ -79,20 +105,22 @@ class Beating(Service):
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._woken.wait()
-                if self._carrier.hands.held:
+                if self._is_followed:
+                    due = min(due, self._last + PROMPT)
+                elif self._carrier.hands.held or self._is_nudged:
                     due = min(due, self._last + NUDGE)
-        self._is_hurried = False
+        self._is_hurried = self._is_nudged = self._is_followed = False
 
     async def _beat(self) -> None:
         self._last = asyncio.get_running_loop().time()
         try:
-            beaten = await self._source.beat(self._session.node, self._session.token)
+            beaten = await self._source.beat(self._session.node, self._session.token, vitals=self._feel())
             self._obey(beaten)
             await self._look_for_strays()
             self._pause.reset()
         except NodeGone:
             self._telemetry.event("node_gone", node=self._session.node)
-            await self._rejoin()
+            await self._rejoin(self.draining)
         except GangerError as error:
             self._telemetry.event("beat_failed", error=error.code, message=str(error))
             await self._pause.take(self.draining)
@@ -103,12 +131,13 @@ class Beating(Service):
         self._session.renew(beaten)
         self._carrier.trust(beaten.trusted_until)
         self._carrier.kill(beaten.kills)
-        if beaten.draining and not was_draining:
+        self._carrier.follow(beaten.followed)
+        if beaten.draining != was_draining:
             self._changed()
 
     async def _look_for_strays(self) -> None:
         """Give back what we hold without knowing it, if we have seen that twice."""
-        if not self._session.is_doubtful or not isinstance(self._source, KnowsHeld):
+        if not self._session.is_doubtful:
             return
         held = {(one.id, one.fence): one for one in await self._source.held(self._session.node)}
         strays = frozenset(held) - self._carrier.hands.known()

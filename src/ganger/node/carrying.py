@@ -14,16 +14,20 @@ from ganger.core.errors import GangerError, NodeGone
 from ganger.core.ids import TaskId
 from ganger.core.lease import trusted_until
 from ganger.core.outcome import Killed, Release
+from ganger.core.state import Status
 from ganger.core.task import Claimed
 from ganger.node.executor import Assignment, BatchExecutor, Ended, Executor, Run
-from ganger.node.hands import KILLED_EARLY, Hand, Hands, Wish
+from ganger.node.hands import KILLED_EARLY, Hand, Hands, Key, Wish
 from ganger.node.keeping import Keeper
 from ganger.node.means import Means
-from ganger.node.offers import forget
-from ganger.node.starting import Starts
+from ganger.node.seats import Seats
+from ganger.node.starting import Beginnings, Starts
 
 _BACK_OFF: Final = 1_000
 """A task that could not be begun for no fault of its own is due again after so many ms."""
+
+_SUPPLY: Final = 4
+"""So many for each slot last a while, however short they are."""
 
 LOST: Final = "its lease was lost"
 HANDED_BACK: Final = "the node hands it back"
@@ -41,9 +45,13 @@ class Carrier:
         self.hands = Hands()
         self._source, self._options, self._session, _, self._telemetry = means
         self._executors, self._batch, self._keeper = executors, batch, keeper
-        self._starts = Starts(means.source, self._refuse, means.telemetry)
+        self._starts = Starts(means.source, self.refuse, means.telemetry)
+        self._beginnings = Beginnings(batch, self.hands, self._starts)
+        self._following = keeper.following
+        self._ends: dict[Key, Moment] = {}
+        self.touched = asyncio.Event()
         self._backlog: deque[Hand] = deque()
-        self._running = 0
+        self._seats = Seats(means.options.slots)
         self._launching = 0
         self._jobs: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -54,9 +62,23 @@ class Carrier:
         return not self._executors
 
     @property
+    def used(self) -> int:
+        """How many slots are in use; on a node of functions alone, how many execute at most."""
+        return self._seats.used if self._executors else min(len(self.hands.held), self._options.slots)
+
+    @property
+    def is_well_supplied(self) -> bool:
+        """Is there more to begin than what could end in a few milliseconds?"""
+        return len(self._backlog) > _SUPPLY * self._options.slots
+
+    @property
+    def _takes_nothing(self) -> bool:
+        return self._is_closed or self._session.is_draining
+
+    @property
     def spare(self) -> int:
         """How many more tasks are of use here now."""
-        if self._is_closed:
+        if self._takes_nothing:
             return 0
         if self._executors:
             return self._options.slots + self._options.prefetch - len(self.hands.held)
@@ -69,11 +91,11 @@ class Carrier:
             by_kind.setdefault(one.kind, []).append(one)
         for kind, some in by_kind.items():
             executor, batch = _find(self._executors, kind), _find(self._batch, kind)
-            if self._is_closed or not (executor or batch):
+            if self._takes_nothing or not (executor or batch):
                 self._give_back(some)
                 continue
             hands = [Hand(one, executor, batch) for one in some]
-            self.hands.add(hands)
+            self._hold(hands)
             if batch is None:
                 self._backlog.extend(hands)
             else:
@@ -81,17 +103,24 @@ class Carrier:
                 self._spawn(self._begin_batch, batch, hands)
         self._begin_runs()
 
+    def _hold(self, hands: Sequence[Hand]) -> None:
+        self.hands.add(hands)
+        if any(hand.claimed.until is not None for hand in hands):
+            self.touched.set()
+
     def _give_back(self, claimed: Sequence[Claimed]) -> None:
         for one in claimed:
-            self.hands.add_ended(one, Release() if self._is_closed else Release(_BACK_OFF))
+            self.hands.add_ended(one, Release() if self._takes_nothing else Release(_BACK_OFF))
 
     def adopt(self, claimed: Claimed, executor: Executor, run: Run) -> None:
         """Go on with an attempt that a former node began."""
         hand = Hand(claimed, executor, run=run)
-        self.hands.add([hand])
-        self._running += 1
+        self._hold([hand])
+        self._following.inherit(hand.key)
+        hand.is_told = claimed.status == Status.RUNNING
+        self._seats.take(executor)
         run.trust(self._trust_of(claimed))
-        self._spawn(self._watch, hand, run)
+        self._spawn(self._see_through, hand, executor, run)
 
     def disown(self, run: Run) -> None:
         """End an attempt that a former node began and whose lease is lost."""
@@ -105,7 +134,7 @@ class Carrier:
         except GangerError as error:
             self._telemetry.event("attempt_unheard", task=run.task, fence=run.fence, error=error.code)
             return
-        forget(run)
+        run.forget()
 
     def trust(self, until: Moment) -> None:
         """All leases were renewed."""
@@ -116,11 +145,31 @@ class Carrier:
             batch.trust(until)
 
     def _trust_of(self, claimed: Claimed) -> Moment:
-        until = self._session.trusted_until
-        if claimed.until is None:
-            return until
-        # A touched lease has its own end, and nobody here touches it.
-        return Moment(min(until, trusted_until(claimed.until, 0)))
+        until, end = self._session.trusted_until, self.end_of(claimed)
+        return until if end is None else Moment(min(until, trusted_until(end, 0)))
+
+    def end_of(self, claimed: Claimed) -> Moment | None:
+        """The end of a lease that has its own, as far as it was moved by now."""
+        return self._ends.get((claimed.id, claimed.fence), claimed.until)
+
+    def extend(self, hand: Hand, end: Moment) -> None:
+        """A lease with an end of its own was renewed."""
+        if hand.key in self.hands.held:
+            self._ends[hand.key] = end
+            if hand.run is not None:
+                hand.run.trust(self._trust_of(hand.claimed))
+
+    async def hand_over(self, length: int) -> None:
+        """Leases with an end of their own wait so long for the next node."""
+        touched = [hand for hand in self.hands.held.values() if hand.claimed.until is not None]
+        ends = await self._source.touch([hand.claimed.lease for hand in touched], length) if touched else ()
+        for hand, end in zip(touched, ends, strict=True):
+            if end is not None:
+                self.extend(hand, end)
+
+    def follow(self, followed: Sequence[TaskId]) -> None:
+        """These are followed by somebody, and no others."""
+        self._following.heed(followed, self.hands.held)
 
     def kill(self, tasks: Iterable[TaskId]) -> None:
         """Somebody asked for their death."""
@@ -157,10 +206,22 @@ class Carrier:
         if self._is_closed:
             return
         self._is_closed = True
-        for hand in list(self._backlog):
-            self._put_down(hand, Ended(Release()))
+        self._return_backlog()
         for batch in self._batch:
             self._spawn(self._wind_down, batch)
+
+    def retreat(self) -> None:
+        """What has not begun goes back; what runs goes on."""
+        self._return_backlog()
+        for batch in self._batch:
+            batch.give_back()
+
+    def _return_backlog(self) -> None:
+        for hand in list(self._backlog):
+            self._put_down(hand, Ended(Release()))
+        for hand in self.hands.held.values():
+            if hand.run is not None and not hand.is_told:
+                hand.run.withdraw()
 
     async def stop(self) -> None:
         """Watch nothing any more; what runs is its executor's."""
@@ -169,6 +230,8 @@ class Carrier:
             job.cancel()
         if self._jobs:
             await asyncio.wait(self._jobs)
+        self._beginnings.close()
+        await self._following.stop()
         await self._starts.close()
 
     def _ask(self, hand: Hand, wish: Wish, reason: str) -> None:
@@ -189,51 +252,65 @@ class Carrier:
     def _put_down(self, hand: Hand, ended: Ended) -> None:
         if hand in self._backlog:
             self._backlog.remove(hand)
+        if self._ends:
+            self._ends.pop(hand.key, None)
+        if self._following.is_busy:
+            self._following.forget(hand.key)
         if not self.hands.end(hand, ended):
             self._telemetry.event("attempt_dropped", task=hand.claimed.id, fence=hand.claimed.fence)
 
-    def _refuse(self, hand: Hand) -> None:
+    def refuse(self, hand: Hand) -> None:
         """The store says that it is not ours any more: it is stopped, and nobody hears of it again."""
         if hand.key in self.hands.held:
             self._telemetry.event("stale_start", task=hand.claimed.id, fence=hand.claimed.fence)
             self._ask(hand, Wish.DROP, LOST)
 
     def _begin_runs(self) -> None:
-        while self._backlog and self._running < self._options.slots:
-            hand = self._backlog.popleft()
-            self._running += 1
-            if hand.executor is not None:
-                self._spawn(self._carry, hand, hand.executor)
+        while self._backlog and not self._takes_nothing:
+            executor = self._backlog[0].executor
+            if executor is None or not self._seats.has_room(executor):
+                return
+            self._seats.take(executor)
+            self._spawn(self._carry, self._backlog.popleft(), executor)
 
     async def _carry(self, hand: Hand, executor: Executor) -> None:
         try:
-            run = await executor.start(await self._assign(hand.claimed))
+            run = hand.run = await executor.start(await self._assign(hand.claimed))
         except Exception as error:
-            self._running -= 1
-            self._put_down(hand, self._excuse(hand, error))
-            self._begin_runs()
+            self._give_up(hand, executor, error)
             return
-        hand.run = run
+        self._following.attend([hand])
         if hand.wish is not Wish.NONE:
             await self._stop_run(run, HANDED_BACK)
-        else:
-            self._starts.note([hand])
-        await self._watch(hand, run)
+        await self._see_through(hand, executor, run)
 
-    async def _watch(self, hand: Hand, run: Run) -> None:
+    async def _see_through(self, hand: Hand, executor: Executor, run: Run) -> None:
         try:
+            await run.begun()
+            if hand.wish is Wish.NONE and not hand.is_told:
+                self._starts.note([hand])
             ended = await run.ended()
         except NodeGone:
             # Another node has taken over what runs here, and will hear of its end.
             hand.wish = Wish.DROP
             self._put_down(hand, Ended(Release()))
-            return
-        self._running -= 1
+        except GangerError as error:
+            self._give_up(hand, executor, error)
+        else:
+            await self._finish(hand, executor, run, ended)
+
+    def _give_up(self, hand: Hand, executor: Executor, error: Exception) -> None:
+        self._seats.leave(executor)
+        self._put_down(hand, self._excuse(hand, error))
+        self._begin_runs()
+
+    async def _finish(self, hand: Hand, executor: Executor, run: Run, ended: Ended) -> None:
+        self._seats.leave(executor)
         self._begin_runs()
         if hand.wish is Wish.DROP:
-            forget(run)
+            run.forget()
         else:
-            await self._keeper.keep(hand.performer, hand.claimed, ended)
+            ended = await self._keeper.keep(hand, ended)
         self._put_down(hand, ended)
 
     def _excuse(self, hand: Hand, error: Exception) -> Ended:
@@ -243,12 +320,9 @@ class Carrier:
 
     async def _assign(self, claimed: Claimed) -> Assignment:
         spec = claimed.spec if claimed.spec is not None else await self._source.spec(claimed.id)
-        told = {"GANGER_TASK": str(claimed.id), "GANGER_FENCE": str(claimed.fence)}
-        return Assignment(claimed, spec, {**self._options.environment, **told}, self._trust_of(claimed))
+        return Assignment(claimed, spec, self._options.tell(claimed.id, claimed.fence), self._trust_of(claimed))
 
     async def _begin_batch(self, batch: BatchExecutor, hands: Sequence[Hand]) -> None:
-        if not self.claims_started:
-            self._starts.note(list(hands))
         until, environment = self._session.trusted_until, dict(self._options.environment)
         whole = [hand for hand in hands if hand.claimed.spec is not None]
         ready = [Assignment(hand.claimed, hand.claimed.spec or b"", environment, until) for hand in whole]
@@ -257,10 +331,13 @@ class Carrier:
                 if hand.claimed.spec is None:
                     ready += await self._assign_large(hand)
             await batch.start(ready, self._hear)
+            self._following.attend(hands)
         except Exception as error:
             self._hear([(one, self._excuse(hand, error)) for one, hand in zip(ready, hands, strict=False)])
         finally:
             self._launching -= len(hands)
+            if not self.claims_started:
+                self._beginnings.look_soon()
 
     async def _assign_large(self, hand: Hand) -> list[Assignment]:
         try:
@@ -270,19 +347,18 @@ class Carrier:
             return []
 
     def _hear(self, ended: Sequence[tuple[Assignment, Ended]]) -> None:
-        held = self.hands.held
+        held, live = self.hands.held, self._following.is_busy
         for assignment, end in ended:
             hand = held.get((assignment.claimed.id, assignment.claimed.fence))
             if hand is None:
                 continue
-            if end.streams and hand.wish is not Wish.DROP:
+            if (end.streams or (live and self._following.concerns(hand.key))) and hand.wish is not Wish.DROP:
                 self._spawn(self._keep_and_put_down, hand, end)
             else:
                 self._put_down(hand, end)
 
     async def _keep_and_put_down(self, hand: Hand, ended: Ended) -> None:
-        await self._keeper.keep(hand.performer, hand.claimed, ended)
-        self._put_down(hand, ended)
+        self._put_down(hand, await self._keeper.keep(hand, ended))
 
     async def _wind_down(self, batch: BatchExecutor) -> None:
         await batch.close(give_back=True)

@@ -29,8 +29,8 @@ class Claiming(Service):
 
     async def run(self) -> None:
         while not self.draining.is_set():
-            await self._session.joined.wait()
-            most = 0 if self._session.is_draining else self._slots.reserve()
+            takes = self._session.joined.is_set() and not self._session.is_draining
+            most = self._slots.reserve() if takes else 0
             if not most:
                 await self._slots.wait(LOOK)
                 continue

@@ -4,7 +4,7 @@ The node owns leases and slots; an executor owns what runs. A slot is given back
 that returns only when nothing of the attempt runs any more: not its children, not what it daemonised.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -12,6 +12,7 @@ from ganger.core.clock import Moment
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Outcome
 from ganger.core.task import Claimed
+from ganger.node.spool import Spool
 
 
 class Assignment(NamedTuple):
@@ -44,6 +45,12 @@ class Run(Protocol):
     @property
     def fence(self) -> Fence: ...
 
+    async def begun(self) -> None:
+        """Wait until it runs, or has ended. Errors of `core.errors`: it could not be begun, for no fault of its own,
+        and never will be; then there is no end to wait for.
+        """
+        ...
+
     async def ended(self) -> Ended:
         """Wait until it has ended and nothing of it runs. May be awaited more than once. Never raises for what the
         attempt did: that is an outcome. A time-out is Fail with its own code, a kill is Killed, the death of its own
@@ -55,9 +62,21 @@ class Run(Protocol):
         """Begin to end it: ask, wait for its grace, then force. Idempotent; `ended` says when it is done."""
         ...
 
+    def withdraw(self) -> None:
+        """Have it not begin, if it has not: then it ends with Release. What runs goes on. Idempotent, never waits."""
+        ...
+
     def trust(self, until: Moment) -> None:
         """The lease was renewed. An attempt whose lease is not trusted any more is stopped by the executor itself, even
         when the node is stopped or gone, before another holder could be given the task.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Its end is settled, or nobody wants it any more: nothing of it need be kept but its streams.
+
+        Called when `ended` has returned. Until then a run that the executor would leave to the next node of the same
+        name is told to that one again. Idempotent; never waits, and never raises for what is gone already.
         """
         ...
 
@@ -70,9 +89,26 @@ class Executor(Protocol):
         """The kinds that it takes, `plugin:` ones by their whole name."""
         ...
 
+    @property
+    def ahead(self) -> int:
+        """So many attempts more than the node has slots may be given to it, if all that run are its own. They wait, in
+        the order in which they came, and each begins the moment that one before it is over: at no time do more run than
+        the node has slots. 0: what it is given begins at once. May change from one moment to the next.
+        """
+        ...
+
+    @property
+    def spool(self) -> Spool | None:
+        """Where its attempts leave the streams that `Ended.streams` names; None if they leave none.
+
+        The node stores what is too long for `Ended.data` before it settles, and removes each stream after that.
+        """
+        ...
+
     async def start(self, assignment: Assignment) -> Run:
-        """Start one attempt. What is wrong with the task itself (no such program, a bad spec) is a Run that has ended
-        with a Fail, not an error: errors of `core.errors` are for an executor that cannot start anything.
+        """Start one attempt, or have it wait: `Run.begun` tells when it runs. What is wrong with the task itself (no
+        such program, a bad spec) is a Run that has ended with a Fail, not an error: errors of `core.errors` are for an
+        executor that cannot start anything.
         """
         ...
 
@@ -92,7 +128,23 @@ class BatchExecutor(Protocol):
     """
 
     @property
-    def kinds(self) -> Sequence[str]: ...
+    def kinds(self) -> Sequence[str]:
+        """The kinds that it takes."""
+        ...
+
+    @property
+    def spool(self) -> Spool | None:
+        """As that of an Executor."""
+        ...
+
+    @property
+    def blamed(self) -> Collection[tuple[TaskId, Fence]]:
+        """What a former node of the same name was executing when it died; none if that one ended in order.
+
+        Known from the beginning, and the same until the end. Each of these has crashed; what else that node held had
+        not begun, and goes back with nothing counted against it.
+        """
+        ...
 
     @property
     def room(self) -> int:
@@ -109,6 +161,15 @@ class BatchExecutor(Protocol):
 
     def trust(self, until: Moment) -> None:
         """All leases of the node were renewed; see Run.trust."""
+        ...
+
+    @property
+    def executing(self) -> Collection[tuple[TaskId, Fence]]:
+        """What has begun and not ended, at this instant. Only these are to blame if the node is lost."""
+        ...
+
+    def give_back(self) -> None:
+        """Tell what has not begun as released; what runs goes on, and what comes later is begun as ever."""
         ...
 
     async def close(self, *, give_back: bool) -> None:

@@ -10,6 +10,7 @@ from ganger.core.outcome import Killed, Outcome, Release
 from ganger.core.task import Claimed
 from ganger.node.executor import BatchExecutor, Ended, Executor, Run
 from ganger.node.source import Finished
+from ganger.node.spool import Spool
 
 Key = tuple[TaskId, Fence]
 KILLED_EARLY: Final = "killed before it began"
@@ -25,9 +26,12 @@ class Wish(Enum):
 
 
 class Hand:
-    """One attempt, an executor's or a batch executor's. `run` is there once an executor has begun it."""
+    """One attempt, an executor's or a batch executor's. `run` is there once an executor has begun it.
 
-    __slots__ = ("batch", "claimed", "executor", "run", "wish")
+    `is_told`: the source was told that it runs. `is_over`: it has ended, and nothing of it runs.
+    """
+
+    __slots__ = ("batch", "claimed", "executor", "is_over", "is_told", "run", "wish")
 
     def __init__(
         self, claimed: Claimed, executor: Executor | None, batch: BatchExecutor | None = None, run: Run | None = None
@@ -36,11 +40,14 @@ class Hand:
         self.executor = executor
         self.batch = batch
         self.run = run
+        self.is_told = False
+        self.is_over = False
         self.wish = Wish.NONE
 
     @property
-    def performer(self) -> Executor | BatchExecutor | None:
-        return self.executor or self.batch
+    def spool(self) -> Spool | None:
+        performer = self.executor or self.batch
+        return None if performer is None else performer.spool
 
     @property
     def key(self) -> Key:
@@ -78,11 +85,13 @@ class Settlement(NamedTuple):
 
 
 class Hands:
-    """All of them. `woken` is set when something is to be settled, and when the last one is gone."""
+    """All of them. `woken` is set when something is to be settled, `emptied` while nothing is held."""
 
     def __init__(self) -> None:
         self.held: dict[Key, Hand] = {}
         self.woken = asyncio.Event()
+        self.emptied = asyncio.Event()
+        self.emptied.set()
         self._ended: list[Settlement] = []
 
     @property
@@ -91,11 +100,15 @@ class Hands:
 
     def add(self, hands: Sequence[Hand]) -> None:
         self.held |= {hand.key: hand for hand in hands}
+        self.emptied.clear()
 
     def end(self, hand: Hand, ended: Ended) -> bool:
         """It has ended, and nothing of it runs; False if nobody is to hear of it."""
         self.held.pop(hand.key, None)
+        hand.is_over = True
         self.woken.set()
+        if not self.held:
+            self.emptied.set()
         if hand.wish is Wish.DROP:
             return False
         outcome = hand.outcome_of(ended.outcome)

@@ -1,34 +1,41 @@
 """A node: it takes tasks from a source, has them executed, and settles them.
 
-It is made of four services, which end in the opposite order of their start:
+It is made of six services, which end in the opposite order of their start:
 
 - `Presence` registers, adopts what a former node left, and is the last to go;
 - `Beating` keeps the registration and every lease alive;
+- `Touching` renews the leases that have an end of their own;
 - `Settling` settles what has ended and fills the slots that become free, in one step;
-- `Claiming` waits for work with the slots that nobody fills.
+- `Claiming` waits for work with the slots that nobody fills;
+- `Retiring` waits for an operator who drains the node.
 
 Between them stand the `Carrier`, which has every attempt in its hands, and the `Slots`, of which each is asked for by
 one of the two that claim and never by both.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
-from ganger.core.node import Registration
+from ganger.core.node import Registration, Vitals
 from ganger.node.beating import Beating
 from ganger.node.carrying import Carrier
 from ganger.node.claiming import Claiming
 from ganger.node.executor import BatchExecutor, Executor
+from ganger.node.following import Following
 from ganger.node.keeping import Keeper
 from ganger.node.means import Means
 from ganger.node.options import NodeOptions
 from ganger.node.presence import House, Presence
+from ganger.node.retiring import Retiring
 from ganger.node.session import Session
 from ganger.node.settling import Settling
 from ganger.node.slots import Slots
 from ganger.node.source import WorkSource
+from ganger.node.touching import Touching
+from ganger.runtime.machine import Machine
 from ganger.runtime.service import Service, ServiceState
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -55,28 +62,47 @@ class Node(Service):
         clock: Clock,
         entropy: Entropy,
         telemetry: Telemetry = SILENT,
+        feel: Callable[[], Machine] = Machine,
     ) -> None:
         said = _introduce(options, entropy, executors, batch)
         self.session = Session(said.token, clock)
         means = Means(source, options, self.session, entropy, telemetry)
-        keeper = Keeper(source, entropy, telemetry)
+        keeper = Keeper(source, entropy, telemetry, Following(source, clock, entropy, telemetry))
         self.carrier = Carrier(means, executors, batch, keeper)
         slots = Slots(lambda: self.carrier.spare)
         house = House(self.carrier, executors, batch)
         self._settling = Settling(means, self.carrier, slots, keeper, self._hurry)
         self._claiming = Claiming(means, self.carrier, slots, self._hurry)
         self._presence = Presence(means, house, self._settling, said, self._claiming.interrupt)
-        self._beating = Beating(means, self.carrier, self._presence.rejoin, self._claiming.interrupt)
-        parts = [self._presence, self._beating, self._settling, self._claiming]
+        self._slots, self._machine = options.slots, feel
+        self._beating = Beating(means, self.carrier, self._presence.rejoin, self._claiming.interrupt, self.feel)
+        self._retiring = Retiring(means, self.carrier)
+        touching = Touching(means, self.carrier, clock)
+        parts = [self._presence, self._beating, touching, self._settling, self._claiming, self._retiring]
         super().__init__(f"node {options.name}", children=parts, telemetry=telemetry)
 
     def _hurry(self) -> None:
         self._beating.hurry()
 
+    async def drain(self) -> None:
+        """Take nothing more, give back what has not begun, let the rest end, and leave. The next beat tells of it."""
+        self._beating.hurry()
+        await super().drain()
+
     async def stop(self, *, leave_running: bool = False) -> None:
         """End now. With `leave_running` what runs goes on, and its leases wait for the next node of this name."""
         self._presence.leaves_running = self._presence.leaves_running or leave_running
         await super().stop()
+
+    @property
+    def retired(self) -> asyncio.Event:
+        """Set when an operator had it drained and nothing is left in its hands: drain it then, which ends it."""
+        return self._retiring.retired
+
+    def feel(self) -> Vitals:
+        """How it is, as it tells with each beat."""
+        machine, held = self._machine(), len(self.carrier.hands.held)
+        return Vitals(self._slots, self.carrier.used, held, *machine, trouble=self.ready().why)
 
     @property
     def stale(self) -> int:

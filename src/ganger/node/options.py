@@ -1,9 +1,10 @@
 """What a node is told when it is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ganger.core.ids import Fence, TaskId
 from ganger.core.node import DEFAULT_LEASE
 
 HANDOVER: Final = 600_000
@@ -17,7 +18,7 @@ class NodeOptions:
     it takes; None for all but those in `ignore`. `kinds` narrows what its executors take. `token` makes it the same
     node as the one that had it before: it is given what that one left. A planned restart keeps leases for `handover`.
     A drain waits for `grace` until what runs has ended and then hands it back; None waits as long as it takes.
-    `environment` tells every attempt where the tasks are.
+    `environment` tells every attempt where the tasks are, and `sign` makes the token with which it speaks there.
     """
 
     name: str
@@ -32,3 +33,9 @@ class NodeOptions:
     grace: int | None = None
     token: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    sign: Callable[[TaskId, Fence], str] | None = None
+
+    def tell(self, task: TaskId, fence: Fence) -> dict[str, str]:
+        """What an attempt finds in its environment of itself."""
+        token = {} if self.sign is None else {"GANGER_TOKEN": self.sign(task, fence)}
+        return {**self.environment, "GANGER_TASK": str(task), "GANGER_FENCE": str(fence), **token}

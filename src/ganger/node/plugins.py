@@ -18,7 +18,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -52,23 +53,25 @@ class Plugin(NamedTuple):
     words: tuple[str, ...]
 
 
-def find_plugin(name: str) -> Plugin | None:
-    """The plugin of this name, if it is here. Nothing of it is executed to find that out."""
+def find_plugin(name: str, paths: Sequence[str] = ()) -> Plugin | None:
+    """The plugin of this name, if it is here: in these folders, or where Python looks. Nothing of it is executed."""
     if name.startswith("/"):
         return Plugin(name, (name,)) if os.path.isfile(name) and os.access(name, os.X_OK) else None
-    path = name if ":" in name else _read_entry(name)
-    if path is None or not _is_importable(path.partition(":")[0].strip()):
+    path = name if ":" in name else _read_entry(name, paths)
+    if path is None or not _is_importable(path.partition(":")[0].strip(), [*paths, *sys.path]):
         return None
     return Plugin(name, (sys.executable, "-m", "ganger.node.plugins", path))
 
 
-def _read_entry(name: str) -> str | None:
-    return next((f"{entry.module}:{entry.attr}" for entry in entry_points(group=GROUP, name=name)), None)
+def _read_entry(name: str, paths: Sequence[str]) -> str | None:
+    here = (entry for package in distributions(path=list(paths)) for entry in package.entry_points)
+    wanted = (entry for entry in here if (entry.group, entry.name) == (GROUP, name))
+    found = next(chain(wanted, entry_points(group=GROUP, name=name)), None)
+    return None if found is None else f"{found.module}:{found.attr}"
 
 
-def _is_importable(module: str) -> bool:
+def _is_importable(module: str, places: Sequence[str]) -> bool:
     """Is there such a module? Its packages are looked through without being imported."""
-    places: Sequence[str] | None = None
     done = ""
     for part in module.split("."):
         done = f"{done}.{part}" if done else part

@@ -23,7 +23,6 @@ from ganger.core.task import Claimed
 from ganger.node.carrying import Carrier
 from ganger.node.executor import BatchExecutor, Executor
 from ganger.node.means import Means
-from ganger.node.offers import Blames, KnowsHeld
 from ganger.node.pausing import Pause
 from ganger.node.settling import Settling
 from ganger.runtime.service import Service
@@ -65,25 +64,27 @@ class Presence(Service):
         finally:
             await self._depart()
 
-    async def rejoin(self) -> None:
-        """The registration is gone: end everything, and register anew as soon as that is possible."""
+    async def rejoin(self, unwanted: asyncio.Event) -> None:
+        """The registration is gone: end everything, and register anew as soon as that is possible and still wanted."""
         self._session.lose()
         self._carrier.drop()
         self._changed()
+        if self._session.is_draining:
+            # It was on its way out: there is nothing left to register for.
+            return
         pause = Pause(self._entropy)
-        while True:
+        while not unwanted.is_set():
             try:
-                joined = await self._source.join(self._said)
+                self._session.join(await self._source.join(self._said))
             except NodeTaken as error:
                 self._telemetry.event("name_taken", called=self._said.name, message=str(error))
             except GangerError as error:
                 self._telemetry.event("join_failed", error=error.code, message=str(error))
             else:
-                break
-            await pause.take()
-        self._session.join(joined)
-        self._telemetry.event("node_joined", node=self._session.node, called=self._said.name)
-        self._changed()
+                self._telemetry.event("node_joined", node=self._session.node, called=self._said.name)
+                self._changed()
+                return
+            await pause.take(unwanted)
 
     async def _adopt(self) -> None:
         held = await self._held()
@@ -98,17 +99,14 @@ class Presence(Service):
             self._carrier.hands.add_ended(claimed, self._judge_left(claimed))
 
     async def _held(self) -> dict[tuple[int, int], Claimed]:
-        if not isinstance(self._source, KnowsHeld):
-            return {}
         return {(one.id, one.fence): one for one in await self._source.held(self._session.node)}
 
     def _judge_left(self, claimed: Claimed) -> Outcome:
         """What becomes of a task that a former node held and that runs nowhere."""
-        if claimed.status != Status.RUNNING:
-            return Release()
         batch = [one for one in self._batch if claimed.kind in one.kinds]
-        blamed = any(isinstance(one, Blames) and (claimed.id, claimed.fence) in one.blamed for one in batch)
-        return Crashed("its node died under it") if blamed or not batch else Release()
+        executed = any((claimed.id, claimed.fence) in one.blamed for one in batch)
+        began = executed if batch else claimed.status == Status.RUNNING
+        return Crashed("its node died under it") if began else Release()
 
     async def _depart(self) -> None:
         """The end: nothing of this may keep the next step from being taken."""
@@ -121,7 +119,8 @@ class Presence(Service):
 
     def _steps(self) -> list[Callable[[], Awaitable[None]]]:
         if self.leaves_running:
-            return [self._finish_batches, self._put_down, self._say_last, self._extend, self._hang_up]
+            # First of all, because nobody beats any more; and last, because the next node is to have all of it.
+            return [self._extend, self._finish_batches, self._put_down, self._say_last, self._extend, self._hang_up]
         return [self._end_batches, self._end_runs, self._put_down, self._say_last, self._leave]
 
     async def _finish_batches(self) -> None:
@@ -152,8 +151,9 @@ class Presence(Service):
     async def _extend(self) -> None:
         async with asyncio.timeout(PATIENCE):
             beaten = await self._source.beat(self._session.node, self._session.token, self._options.handover)
-        self._session.renew(beaten)
-        self._carrier.trust(beaten.trusted_until)
+            self._session.renew(beaten)
+            self._carrier.trust(beaten.trusted_until)
+            await self._carrier.hand_over(self._options.handover)
 
     async def _hang_up(self) -> None:
         await self._carrier.stop()

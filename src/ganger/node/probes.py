@@ -23,12 +23,15 @@ FILES_AT_ONCE: Final = 4
 MOST_LINES: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
 
-Run = Callable[[Sequence[str], int], Awaitable[int]]
-"""Runs a command for at most so many milliseconds: its exit code. Whoever hands it in ends what takes longer."""
+Run = Callable[[CommandExits], Awaitable[int]]
+"""Runs a command within its time: its exit code. Whoever hands it in ends what takes longer."""
 
 
 class Probes:
-    """Asks here, for conditions that require no more than these labels. Close it at the end."""
+    """Asks here, for conditions that require no more than these labels. Without `run` commands are left to others.
+
+    Close it at the end.
+    """
 
     def __init__(self, run: Run | None = None, labels: Iterable[str] = (), patience: float = PATIENCE) -> None:
         self._run = run
@@ -41,8 +44,8 @@ class Probes:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def takes(self, requires: Sequence[str]) -> bool:
-        return self._labels.issuperset(requires)
+    def takes(self, probe: FileThere | PortAnswers | UrlAnswers | CommandExits, requires: Sequence[str]) -> bool:
+        return self._labels.issuperset(requires) and (self._run is not None or not isinstance(probe, CommandExits))
 
     async def probe(self, probe: FileThere | PortAnswers | UrlAnswers | CommandExits) -> bool:
         """Is it so, here and now? BadInput: this can never be asked."""
@@ -67,10 +70,10 @@ class Probes:
             return False
 
     async def _command(self, probe: CommandExits) -> bool:
-        if self._run is None or not probe.argv:
-            raise BadInput("this node runs no commands for conditions" if probe.argv else "the command is empty")
+        if self._run is None:
+            raise BadInput("this node runs no commands for conditions")
         async with self._commands:
-            return await self._run(probe.argv, probe.timeout) == 0
+            return await self._run(probe) == 0
 
     async def _file(self, probe: FileThere) -> bool:
         if not os.path.isabs(probe.path) or "\0" in probe.path:

@@ -8,7 +8,10 @@ from ganger.node.source import Beaten, Joined
 
 
 class Session:
-    """`joined` is set while there is a registration. `is_doubtful`: a claim was asked for and its answer never came."""
+    """`joined` is set while there is a registration; `told_to_drain` and `resumed` are never both set.
+
+    `is_doubtful`: a claim was asked for and its answer never came.
+    """
 
     def __init__(self, token: str, clock: Clock) -> None:
         self.token = token
@@ -19,18 +22,23 @@ class Session:
         self.is_doubtful = False
         self.joined = asyncio.Event()
         self.told_to_drain = asyncio.Event()
+        self.resumed = asyncio.Event()
         self._clock = clock
 
     def join(self, joined: Joined) -> None:
         self.node, self.lease, self.trusted_until = joined
-        self.is_draining = False
+        self._turn(draining=False)
         self.joined.set()
 
     def renew(self, beaten: Beaten) -> None:
         self.trusted_until = beaten.trusted_until
-        self.is_draining = beaten.draining
-        if beaten.draining:
-            self.told_to_drain.set()
+        self._turn(draining=beaten.draining)
+
+    def _turn(self, *, draining: bool) -> None:
+        self.is_draining = draining
+        now, before = (self.told_to_drain, self.resumed) if draining else (self.resumed, self.told_to_drain)
+        before.clear()
+        now.set()
 
     def lose(self) -> None:
         self.joined.clear()

@@ -1,12 +1,15 @@
 """What has ended is settled, and the slots that it leaves are filled, in one step with the source.
 
-Whatever has ended at that moment goes together; nothing waits for more. While the source does not answer, nothing is
-lost: attempts that ended stay here, are settled when it answers again, and the source decides by their fences whether
-that still counts.
+Whatever has ended at that moment goes together. Nothing waits for more, unless the node has enough to begin without
+what the settle would claim: then settles are a few milliseconds apart, and short attempts share them.
+
+While the source does not answer, nothing is lost: attempts that ended stay here, are settled when it answers again, and
+the source decides by their fences whether that still counts.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ganger.core.errors import GangerError, NodeGone
 from ganger.core.task import Claimed
@@ -14,11 +17,13 @@ from ganger.node.carrying import Carrier
 from ganger.node.hands import Settlement
 from ganger.node.keeping import Keeper
 from ganger.node.means import Means
-from ganger.node.offers import forget
 from ganger.node.pausing import Pause
 from ganger.node.slots import Slots
 from ganger.node.source import Taken
 from ganger.runtime.service import Service
+
+GATHER: Final = 0.003
+"""Seconds between two settles of a node that is well supplied."""
 
 
 class Settling(Service):
@@ -29,15 +34,23 @@ class Settling(Service):
         self._source, self._options, self._session = means.source, means.options, means.session
         self._carrier, self._slots, self._keeper, self._hurry = carrier, slots, keeper, hurry
         self._pause = Pause(means.entropy)
+        self._last = 0.0
         self.stale = 0
 
     async def run(self) -> None:
         hands = self._carrier.hands
         while not (self.draining.is_set() and hands.is_empty):
             await hands.woken.wait()
+            await self._gather()
             hands.woken.clear()
             if ended := hands.take_ended():
                 await self._settle(ended)
+
+    async def _gather(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._carrier.is_well_supplied and (left := self._last + GATHER - loop.time()) > 0:
+            await asyncio.sleep(left)
+        self._last = loop.time()
 
     async def drain(self) -> None:
         """Let what runs finish, at most for the grace; then hand it back."""
@@ -113,6 +126,7 @@ class Settling(Service):
             self._telemetry.event("stale_results", count=len(stale), tasks=stale)
         for one in ended:
             # Most have left nothing: what costs a look is done for the others alone.
-            if one.hand is not None and (one.streams or one.hand.run is not None):
-                self._keeper.remove(one.hand.performer, one.claimed, one.streams)
-                forget(one.hand.run)
+            if one.hand is not None and one.streams and (spool := one.hand.spool) is not None:
+                self._keeper.remove(spool, one.claimed, one.streams)
+            if one.hand is not None and one.hand.run is not None:
+                one.hand.run.forget()

@@ -140,6 +140,10 @@ class SpoolWriter:
         signal.tell(self._extent)
 
     @property
+    def path(self) -> Path:
+        return self._path
+
+    @property
     def extent(self) -> Extent:
         return self._extent
 
@@ -284,6 +288,10 @@ class Spool:
         bell = Bell()
         bell.tell(replace(look(self._path(key)), ended=True))
         return SpoolReader(self._path(key), bell)
+
+    def has(self, key: SpoolKey) -> bool:
+        """Is there anything of this stream?"""
+        return self._path(key).exists()
 
     def list(self) -> Sequence[SpoolKey]:
         """The streams that are there, in no order: what a node that comes back has to settle or remove."""

@@ -198,3 +198,32 @@ def fork_and_return(path: str) -> str:
 
 def tell_pid() -> int:
     return os.getpid()
+
+
+def say_and_wait(path: str) -> None:
+    """Says something on every stream, and ends when the file is there."""
+    print("out one")
+    print("err one", file=sys.stderr)
+    context.log("log one")
+    while not Path(path).exists():
+        time.sleep(0.01)
+    print("out two")
+    context.log("log two")
+
+
+async def say_and_wait_on_loop(path: str) -> None:
+    await asyncio.to_thread(say_and_wait, path)
+
+
+def print_much_and_die(size: int) -> None:
+    sys.stdout.write("y" * size)
+    os._exit(1)
+
+
+def say_until_cut(size: int) -> int:
+    """Prints so much again and again until somebody makes the file shorter; how much was printed."""
+    printed = 0
+    while os.fstat(1).st_size == printed:
+        printed += os.write(1, b"z" * size)
+        time.sleep(0.01)
+    return printed

@@ -16,11 +16,12 @@ from ganger.core.clock import Moment
 from ganger.core.ids import Fence, NodeId, QueueId, TaskId
 from ganger.core.task import Claimed
 from ganger.node.executor import Assignment, Ended
-from ganger.node.executors.command import CommandExecutor, CommandRun, Home
+from ganger.node.executors.command import CommandExecutor, Home
 from ganger.node.guardian.folder import RunFolder
 from ganger.node.guardian.launch import Post
 from ganger.node.guardian.mark import Mark
 from ganger.node.guardian.remote import Guardian
+from ganger.node.guardian.run import GuardedRun
 from ganger.node.guardian.tree import find_marked
 from ganger.node.isolation import Isolation, find_cgroups, is_populated, kill_cgroups, remove_cgroups
 from ganger.runtime.clock import SystemClock
@@ -95,12 +96,13 @@ def make_executor(
     epoch: int = 1,
     diary: Diary | None = None,
     beat: float = 5.0,
+    slots: int = 0,
     **post: Any,
 ) -> CommandExecutor:
     telemetry = diary or Diary()
     post_there = Post(folder / "run", isolation=isolation, **post)
     guardian = Guardian(post_there, epoch, SystemEntropy(), telemetry, beat=beat)
-    return CommandExecutor(guardian, Home({"PATH": PATH, "HOME": str(folder), "LANG": "C.UTF-8"}, folder))
+    return CommandExecutor(guardian, Home({"PATH": PATH, "HOME": str(folder), "LANG": "C.UTF-8"}, folder), slots)
 
 
 @asynccontextmanager
@@ -126,13 +128,14 @@ async def run(made: CommandExecutor, assignment: Assignment) -> Ended:
     return ended
 
 
-async def begin(made: CommandExecutor, assignment: Assignment) -> CommandRun:
+async def begin(made: CommandExecutor, assignment: Assignment) -> GuardedRun:
     started = await made.start(assignment)
-    assert isinstance(started, CommandRun)
+    assert isinstance(started, GuardedRun)
+    await started.begun()
     return started
 
 
-async def heard(made: CommandExecutor, started: CommandRun, text: bytes, stream: str = "stdout") -> bytes:
+async def heard(made: CommandExecutor, started: GuardedRun, text: bytes, stream: str = "stdout") -> bytes:
     """Wait until the program has said this."""
     from ganger.node.spool import SpoolKey
 

@@ -1,7 +1,7 @@
 """A node on an engine in memory, with executors in the test's hands: what they run ends when the test says so."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from ganger.engine.upkeep import keep_up
 from ganger.node.executor import Assignment, Ended, Told
 from ganger.node.node import Node
 from ganger.node.options import NodeOptions
+from ganger.node.spool import Spool
 from ganger.runtime.clock import SystemClock
 from ganger.testing.clock import SeededEntropy
 from tests.unit.engine.stage import Recording
@@ -39,12 +40,18 @@ class HandRun:
         self.forgotten = False
         self.end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
 
+    async def begun(self) -> None:
+        """It begins at once."""
+
     async def ended(self) -> Ended:
         return await asyncio.shield(self.end)
 
     async def stop(self, reason: str) -> None:
         self.stopped = reason
         self.finish(Killed(reason))
+
+    def withdraw(self) -> None:
+        """It has begun."""
 
     def trust(self, until: Moment) -> None:
         self.trusted_until = until
@@ -61,6 +68,8 @@ class HandExecutor:
     """Runs commands by hand. What it left running is there for the next node."""
 
     kinds: Sequence[str] = (Kind.COMMAND,)
+    ahead = 0
+    spool: Spool | None = None
 
     def __init__(self) -> None:
         self.runs: dict[TaskId, HandRun] = {}
@@ -100,13 +109,15 @@ class HandBatch:
     """Runs functions by hand, many at once."""
 
     kinds: Sequence[str] = (Kind.FUNCTION,)
+    spool: Spool | None = None
 
     def __init__(self, size: int = 10) -> None:
         self.size = size
         self.held: dict[TaskId, tuple[Assignment, Told]] = {}
         self.stopped: list[TaskId] = []
         self.trusted_until = Moment(0)
-        self.blamed: Iterable[Key] = frozenset()
+        self.blamed: Collection[Key] = frozenset()
+        self.executing: set[Key] = set()
         self.closed: list[bool] = []
 
     @property
@@ -122,6 +133,13 @@ class HandBatch:
 
     def trust(self, until: Moment) -> None:
         self.trusted_until = until
+
+    def give_back(self) -> None:
+        for task in [task for task in self.held if not self.is_executing(task)]:
+            self.finish(task, Release())
+
+    def is_executing(self, task: TaskId) -> bool:
+        return (task, self.held[task][0].claimed.fence) in self.executing
 
     async def close(self, *, give_back: bool) -> None:
         self.closed.append(give_back)

@@ -6,8 +6,9 @@ import pytest
 
 from ganger.core.errors import BadInput
 from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
-from ganger.node.executors.command import Home, judge, make_order
+from ganger.node.executors.command import Home, make_order
 from ganger.node.guardian.messages import Caps, End
+from ganger.node.guardian.run import judge
 from ganger.wire.specs import Limits
 from tests.unit.node.guarded import assign, command, shell
 

@@ -274,3 +274,22 @@ def test_a_note_says_what_is_executed_and_nothing_else(tmp_path: Path) -> None:
     assert [tuple(one) for one in other.executing()] == [(5, 22, 7, 1_000)]
     note.close()
     other.close()
+
+
+def test_what_has_not_begun_is_given_back_and_what_comes_later_is_done(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        gate = tmp_path / "gate"
+        adds = [works.assign("add", number) for number in range(50)]
+        first, *others = await works.start(works.assign("wait_for", str(gate)), *adds)
+        await until((tmp_path / "gate.begun").exists)
+        assert list(works.executor.executing) == [(first, Fence(7))]
+        works.executor.give_back()
+        assert {one.outcome for one in await works.end_of(*others)} == {Release()}
+        gate.touch()
+        (ended,) = await works.end_of(first)
+
+        assert isinstance(ended.outcome, Succeed)
+        assert not works.executor.executing
+        assert (await works.run("add", 40, 2)).outcome == Succeed(b"42")
+
+    perform(scenario, tmp_path)

@@ -89,7 +89,7 @@ def test_a_spec_that_is_none_fails_for_good(tmp_path: Path) -> None:
 def test_signals_become_outcomes(tmp_path: Path) -> None:
     async def scenario(works: Works) -> None:
         assert (await works.run("snooze", 1_500)).outcome == Release(1_500)
-        assert (await works.run("ask_again", 200)).outcome == Release(200)
+        assert (await works.run("ask_again", 200)).outcome == Fail(reason="it asked to be tried again", delay=200)
         assert (await works.run("ask_again", None)).outcome == Fail(reason="it asked to be tried again")
         assert (await works.run("cancel_itself")).outcome == Killed("no use")
         assert isinstance((await works.run("snooze", -1)).outcome, Fail)

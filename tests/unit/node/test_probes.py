@@ -1,7 +1,7 @@
 """Probes on a real loopback: what answers, what does not, and what can never be asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -137,7 +137,6 @@ def test_a_server_that_is_silent_is_a_no_in_time() -> None:
         PortAnswers("", 80),
         PortAnswers("localhost", 0),
         CommandExits(["true"]),
-        CommandExits([]),
     ],
 )
 def test_what_can_never_be_asked_is_an_error(probe: FileThere | PortAnswers | UrlAnswers | CommandExits) -> None:
@@ -148,12 +147,12 @@ def test_what_can_never_be_asked_is_an_error(probe: FileThere | PortAnswers | Ur
 def test_commands_are_run_by_whoever_was_handed_in_and_few_at_a_time() -> None:
     running, most = 0, 0
 
-    async def run_command(argv: Sequence[str], timeout: int) -> int:
+    async def run_command(probe: CommandExits) -> int:
         nonlocal running, most
         running, most = running + 1, max(most, running + 1)
         await asyncio.sleep(0)
         running -= 1
-        return int(argv[0])
+        return int(probe.argv[0])
 
     async def run() -> list[bool]:
         probes = Probes(run_command)
@@ -169,9 +168,22 @@ def test_a_node_takes_what_requires_no_more_than_its_labels() -> None:
     async def run() -> list[bool]:
         probes = Probes(labels=["lab", "gpu"])
         probes.close()
-        return [probes.takes(requires) for requires in ((), ("lab",), ("lab", "tape"))]
+        return [probes.takes(FileThere("/"), requires) for requires in ((), ("lab",), ("lab", "tape"))]
 
     assert asyncio.run(run()) == [True, True, False]
+
+
+def test_a_node_without_commands_leaves_those_of_conditions_to_others() -> None:
+    async def run_command(probe: CommandExits) -> int:
+        return 0
+
+    async def run() -> list[bool]:
+        idle, busy = Probes(), Probes(run_command)
+        for probes in (idle, busy):
+            probes.close()
+        return [probes.takes(CommandExits(["true"]), ()) for probes in (idle, busy)]
+
+    assert asyncio.run(run()) == [False, True]
 
 
 def test_a_wait_for_a_real_file_ends_when_it_is_there(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ is found out by the process that is asked to execute it, is sent to the loop, an
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Final
 
@@ -25,6 +25,8 @@ from ganger.node.functions.messages import Mode
 from ganger.node.functions.note import Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.references import Resolve, has_references, resolve
+from ganger.node.functions.watching import Watch
+from ganger.node.shipping import Readable
 from ganger.node.spool import Spool
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -68,6 +70,7 @@ class FunctionExecutor:
         self._read = read
         self._seqs = count(1)
         self._on_loop: set[str] = set()
+        self._watched: dict[tuple[TaskId, Fence], Watch] = {}
         self._trust = Moment(0)
         self._ticking: asyncio.TimerHandle | None = None
         for folder in (options.notes, options.spool):
@@ -138,6 +141,30 @@ class FunctionExecutor:
         self._on_loop.add(path)
         self._crews[Mode.LOOP].add(errands)
 
+    @property
+    def executing(self) -> Collection[tuple[TaskId, Fence]]:
+        return [key for crew in self._crews.values() for key in crew.executing()]
+
+    def give_back(self) -> None:
+        for crew in self._crews.values():
+            crew.give_back()
+
+    def watch(self, task: TaskId, fence: Fence) -> Mapping[str, Readable]:
+        """What an attempt says while it is executed."""
+        watch = self._watched.setdefault((task, fence), Watch(self.spool, task, fence))
+        self._tick_soon()
+        return watch.readers()
+
+    def _look(self) -> None:
+        """See how far those reach that are watched; who has ended is watched no more."""
+        crews = self._crews.values()
+        for key, watch in list(self._watched.items()):
+            executing = [found for crew in crews if (found := crew.find_executing(*key)) is not None]
+            for child, seq in executing:
+                watch.look(child, seq)
+            if not executing and all(crew.find(*key) is None for crew in crews):
+                del self._watched[key]
+
     async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:
         self._stop(task, fence, Stopped(reason))
 
@@ -178,6 +205,8 @@ class FunctionExecutor:
                 claimed = errand.assignment.claimed
                 self._stop(claimed.id, claimed.fence, Stopped(f"it took more than {claimed.timeout} ms", is_late=True))
             crew.relieve()
+            crew.trim()
+        self._look()
         if any(not crew.is_idle for crew in self._crews.values()):
             self._tick_soon()
 

@@ -1,45 +1,34 @@
 """Output of functions: what they print belongs to the task that is executed at that moment.
 
 A process that executes one function at a time writes straight into two files that the node made and keeps open, so
-nothing is lost when it dies: after each function the files are looked at, and emptied if there is something. Where many
-run at once, what Python code prints is kept by context; what C code and child processes print there is nobody's.
+nothing is lost when it dies, and the node can read them while they grow: after each function the files are looked at,
+and emptied if there is something. Where many run at once, what Python code prints is kept by context; what C code and
+child processes print there is nobody's.
 """
 
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, NamedTuple, TextIO
+from typing import Final, TextIO
 
 from ganger.node.functions.context import CURRENT, Context
 from ganger.node.functions.messages import SMALL
-from ganger.node.spool import Bell, Spool, SpoolKey
+from ganger.node.functions.track import Place, Printed, Track
+from ganger.node.spool import SpoolKey
 
 STREAMS: Final = ("stdout", "stderr")
 _PIECE: Final = 1 << 20
-
-
-class Printed(NamedTuple):
-    """Small streams by name, what was cut off, and the names of those that are in the spool."""
-
-    said: dict[str, bytes]
-    cut: dict[str, int]
-    spooled: list[str]
-
-
-class Place(NamedTuple):
-    """Where large streams go."""
-
-    spool: str
-    cap: int
 
 
 class FileCapture:
     """Standard output and error are files, one function at a time."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.place = place
+        self._lock = threading.Lock()
+        self._trimmed = {1: 0, 2: 0}
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 # Unbuffered: what was printed before a crash is seen, and nothing has to be flushed.
@@ -48,15 +37,32 @@ class FileCapture:
     def collect(self, context: Context) -> Printed | None:
         """What was printed since the last time; None for nothing, which is the usual case and costs two calls."""
         first, second = os.lseek(1, 0, os.SEEK_END), os.lseek(2, 0, os.SEEK_END)
-        if not (first or second or context.logged):
+        if not (first or second or context.tracks):
             return None
         printed = Printed({}, {}, [])
-        for fd, size in ((1, first), (2, second)):
-            if size:
-                _put(printed, self._place, context, STREAMS[fd - 1], _read(fd, size))
-                os.ftruncate(fd, 0)
-        _put_log(printed, self._place, context)
+        with self._lock:
+            for fd in (1, 2):
+                self._collect(fd, context, printed)
+        collect_tracks(context, printed)
         return printed
+
+    def _collect(self, fd: int, context: Context, printed: Printed) -> None:
+        if size := os.lseek(fd, 0, os.SEEK_END):
+            name = STREAMS[fd - 1]
+            _put(printed, self.place, SpoolKey(context.task, context.fence, name), _read(fd, size))
+            os.ftruncate(fd, 0)
+            if trimmed := self._trimmed[fd]:
+                printed.cut[name] = printed.cut.get(name, 0) + trimmed
+                self._trimmed[fd] = 0
+
+    def trim(self) -> None:
+        """Cut off what is beyond the cap while the function runs: whoever prints without end must not fill the disk."""
+        with self._lock:
+            for fd in (1, 2):
+                beyond = os.lseek(fd, 0, os.SEEK_END) - self.place.cap
+                if beyond > 0:
+                    os.ftruncate(fd, self.place.cap)
+                    self._trimmed[fd] += beyond
 
 
 def _read(fd: int, size: int) -> Iterator[bytes]:
@@ -67,22 +73,26 @@ class ContextCapture:
     """Standard output and error know by their context whose words they are given."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.place = place
         sys.stdout = _Teller(sys.stdout, "stdout")
         sys.stderr = _Teller(sys.stderr, "stderr")
 
     def collect(self, context: Context) -> Printed | None:
-        if not (context.streams or context.logged):
+        if not context.tracks:
             return None
         printed = Printed({}, {}, [])
-        for name, texts in (context.streams or {}).items():
-            _put(printed, self._place, context, name, iter(["".join(texts).encode("utf-8", "backslashreplace")]))
-        _put_log(printed, self._place, context)
+        collect_tracks(context, printed)
         return printed
+
+    def trim(self) -> None:
+        """What belongs to nobody is read by nobody, unless the process dies: then its end is."""
+        for fd in (1, 2):
+            if os.lseek(fd, 0, os.SEEK_END) > self.place.cap:
+                os.ftruncate(fd, 0)
 
 
 class _Teller(io.TextIOBase):
-    """A stream for text that keeps what it is given in the context of the giver."""
+    """A stream for text that hands what it is given to the context of the giver."""
 
     def __init__(self, below: TextIO, name: str) -> None:
         self._below = below
@@ -95,9 +105,7 @@ class _Teller(io.TextIOBase):
         context = CURRENT.get(None)
         if context is None:
             return self._below.write(text)
-        if context.streams is None:
-            context.streams = {}
-        context.streams.setdefault(self._name, []).append(text)
+        context.pen(self._name).write(text)
         return len(text)
 
     def flush(self) -> None:
@@ -107,22 +115,23 @@ class _Teller(io.TextIOBase):
         return self._below.fileno()
 
 
-def _put_log(printed: Printed, place: Place, context: Context) -> None:
-    if context.logged:
-        body = "".join(context.logged).encode("utf-8", "backslashreplace")
-        _put(printed, place, context, "log", iter([body]))
+def collect_tracks(context: Context, printed: Printed) -> None:
+    """What a context kept by itself."""
+    for track in context.tracks.values():
+        if isinstance(track, Track):
+            track.collect(printed)
 
 
-def _put(printed: Printed, place: Place, context: Context, name: str, pieces: Iterator[bytes]) -> None:
+def _put(printed: Printed, place: Place, key: SpoolKey, pieces: Iterator[bytes]) -> None:
     first = next(pieces, b"")
     rest = next(pieces, b"")
     if not rest and len(first) <= SMALL:
-        printed.said[name] = first
+        printed.said[key.stream] = first
         return
-    writer = Spool(Path(place.spool), place.cap).write(SpoolKey(context.task, context.fence, name), Bell())
+    writer = place.write(key)
     for piece in (first, rest, *pieces):
         writer.write(piece)
     extent = writer.close()
-    printed.spooled.append(name)
+    printed.spooled.append(key.stream)
     if extent.dropped:
-        printed.cut[name] = extent.dropped
+        printed.cut[key.stream] = extent.dropped

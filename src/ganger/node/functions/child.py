@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, assert_never
 
 from ganger.core.clock import Moment
+from ganger.core.errors import GangerError
+from ganger.core.ids import Fence, TaskId
 from ganger.node.executor import Assignment, Told
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.messages import (
@@ -31,6 +33,7 @@ from ganger.node.functions.messages import (
 from ganger.node.functions.note import Cause, Executing, Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.outbox import Outbox, make_memory
+from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
 
 STREAMS: Final = ("stdout", "stderr")
 _PATIENCE: Final = 1.0
@@ -62,6 +65,7 @@ class Hearing(NamedTuple):
     results: Callable[["Child", Sequence[Result]], None]
     sayings: Callable[["Child", Sequence[tuple[int, float | None, str | None]]], None]
     gone: Callable[["Child"], None]
+    failed: Callable[["Child", GangerError], None]
 
 
 class Child(asyncio.Protocol):
@@ -73,6 +77,7 @@ class Child(asyncio.Protocol):
         self.is_warm = False
         self.is_retiring = False
         self.is_killed = False
+        self._is_closed = False
         self.served = 0
         self.pid = 0
         self._path = options.notes / f"{name}.note"
@@ -156,10 +161,19 @@ class Child(asyncio.Protocol):
                 await asyncio.shield(self._silent)
         if leftover := self._outbox.leftover():
             self._hearing.results(self, leftover)
+        await self._try_to_rescue()
         self._hearing.gone(self)
         self._close()
 
+    async def _try_to_rescue(self) -> None:
+        try:
+            await asyncio.to_thread(self._rescue)
+        except GangerError as error:
+            # What it had printed is lost, but not the word that it died.
+            self._hearing.failed(self, error)
+
     def _close(self) -> None:
+        self._is_closed = True
         self.let_go()
         if self._jobs is not None:
             self._jobs.abort()
@@ -219,12 +233,46 @@ class Child(asyncio.Protocol):
             return f"its process was killed by {_name(os.WTERMSIG(ended))}"
         return f"its process exited with code {os.WEXITSTATUS(ended)}"
 
+    def measure(self, seq: int, stream: str) -> int:
+        """How much the function that is executed has printed; 0 if it is not this one."""
+        size = os.fstat(self._files[STREAMS.index(stream)]).st_size
+        return min(size, self._options.cap) if self._executes(seq) else 0
+
+    def peek(self, seq: int, stream: str, offset: int, most: int) -> bytes:
+        """What the function that is executed has printed; nothing if it is not this one before and after."""
+        if self._is_closed or not self._executes(seq):
+            return b""
+        body = os.pread(self._files[STREAMS.index(stream)], most, offset)
+        return body if self._executes(seq) else b""
+
+    def _executes(self, seq: int) -> bool:
+        return any(one.seq == seq for one in self.note.executing())
+
+    @property
+    def is_verbose(self) -> bool:
+        """Has it printed more than is kept?"""
+        return any(os.fstat(fd).st_size > self._options.cap for fd in self._files)
+
+    def _rescue(self) -> None:
+        """What a dead process had printed for the function that it executed goes to the spool if it is much."""
+        spool = Spool(self._options.spool, self._options.cap)
+        for one in self.executing() if self.mode is Mode.PROCESS else ():
+            for stream, fd in zip(STREAMS, self._files, strict=True):
+                size = os.fstat(fd).st_size
+                if size > SMALL:
+                    _copy(fd, size, spool.write(SpoolKey(one.task, one.fence, stream), Bell()))
+
     def printed(self) -> dict[str, bytes]:
-        """What a dead process had printed for the function that it executed, the end of it if that is much."""
+        """What a dead process had printed for the function that it executed, as far as it is little."""
         if self.mode is not Mode.PROCESS:
             return {}
-        tails = zip(STREAMS, map(_tail, self._files), strict=True)
-        return {name: tail for name, tail in tails if tail}
+        small = {name: fd for name, fd in zip(STREAMS, self._files, strict=True) if 0 < os.fstat(fd).st_size <= SMALL}
+        return {name: _tail(fd) for name, fd in small.items()}
+
+    def spooled(self, task: TaskId, fence: Fence) -> tuple[str, ...]:
+        """The streams of an attempt that are in the spool."""
+        spool = Spool(self._options.spool, self._options.cap)
+        return tuple(name for name in (*STREAMS, "log") if spool.has(SpoolKey(task, fence, name)))
 
     def last_words(self) -> str:
         """The end of what was written to its standard error and belongs to no function."""
@@ -248,6 +296,12 @@ def _open_unnamed(path: Path) -> int:
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     path.unlink()
     return fd
+
+
+def _copy(fd: int, size: int, writer: SpoolWriter) -> None:
+    for at in range(0, size, LARGEST):
+        writer.write(os.pread(fd, min(LARGEST, size - at), at))
+    writer.close()
 
 
 def _tail(fd: int) -> bytes:

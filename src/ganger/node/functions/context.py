@@ -6,8 +6,18 @@ from typing import Final, Protocol
 from ganger.core.ids import Fence, TaskId
 
 
+class Pen(Protocol):
+    """Writes one stream of an attempt."""
+
+    def write(self, text: str) -> object: ...
+
+
 class Desk(Protocol):
     """Where a context's words go."""
+
+    def open(self, context: "Context", stream: str) -> Pen:
+        """A pen for a stream of this context, which is among its `tracks` from now on."""
+        ...
 
     def say(self, seq: int, percent: float | None, info: str | None) -> None: ...
 
@@ -17,7 +27,7 @@ class Desk(Protocol):
 class Context:
     """One attempt, as its function sees it. `attempt` counts from 1."""
 
-    __slots__ = ("_desk", "attempt", "fence", "logged", "seq", "streams", "task")
+    __slots__ = ("_desk", "attempt", "fence", "seq", "task", "tracks")
 
     def __init__(self, desk: Desk, seq: int, task: int, fence: int, attempt: int) -> None:
         self._desk = desk
@@ -25,8 +35,7 @@ class Context:
         self.task = TaskId(task)
         self.fence = Fence(fence)
         self.attempt = attempt
-        self.logged: list[str] = []
-        self.streams: dict[str, list[str]] | None = None
+        self.tracks: dict[str, Pen] = {}
 
     def progress(self, percent: float | None = None, info: str | None = None) -> None:
         """Say how far it is. Cheap: what is said faster than it can be told is told in its last form."""
@@ -36,7 +45,11 @@ class Context:
 
     def log(self, text: str) -> None:
         """Add a line to the stream `log` of the task."""
-        self.logged.append(text if text.endswith("\n") else f"{text}\n")
+        self.pen("log").write(text if text.endswith("\n") else f"{text}\n")
+
+    def pen(self, stream: str) -> Pen:
+        """What writes to a stream of this attempt."""
+        return self.tracks.get(stream) or self._desk.open(self, stream)
 
     def cancelled(self) -> bool:
         """Is the task not wanted any more? Then return soon: after its grace the process is ended."""

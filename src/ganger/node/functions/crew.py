@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Moment
+from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
 from ganger.node.executor import Assignment, Ended, Told
 from ganger.node.functions.child import Child, Errand, Hearing, Stopped
 from ganger.node.functions.judging import judge, judge_dead, release
-from ganger.node.functions.messages import Drop, How, Mode, Result, Stop
+from ganger.node.functions.messages import Drop, How, Mode, Result, Stop, Trim
 from ganger.node.functions.note import Executing
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.pace import Pace
@@ -56,8 +57,9 @@ class Crew:
         self._serial = 0
         self._failures = 0
         self._births: set[asyncio.Task[None]] = set()
-        self._hearing = Hearing(self._take_results, self._take_sayings, self._bury)
+        self._hearing = Hearing(self._take_results, self._take_sayings, self._bury, self._complain)
         self._is_closing = False
+        self._is_returning = False
 
     @property
     def room(self) -> int:
@@ -72,6 +74,7 @@ class Crew:
         return not self._waiting and not any(child.errands for child in self._children)
 
     def add(self, errands: Iterable[Errand]) -> None:
+        self._is_returning = self._is_closing
         self._waiting.extend(errands)
         self._recruit()
         self._hand_out()
@@ -84,6 +87,11 @@ class Crew:
     def find(self, task: TaskId, fence: Fence) -> Errand | None:
         laid = (errand for child in self._children for errand in child.errands.values())
         return next((errand for errand in (*self._waiting, *laid) if _is(errand, task, fence)), None)
+
+    def find_executing(self, task: TaskId, fence: Fence) -> tuple[Child, int] | None:
+        """Who executes it now, and under which number."""
+        found = ((child, one) for child in self._children for one in child.executing())
+        return next(((child, one.seq) for child, one in found if (one.task, one.fence) == (task, fence)), None)
 
     def stop(self, errand: Errand, stopped: Stopped) -> None:
         """Give it back if it has not begun, else tell it that it is not wanted any more."""
@@ -127,9 +135,24 @@ class Crew:
             if self._is_used_up(child):
                 self._retire(child)
 
+    def trim(self) -> None:
+        """Have cut off what was printed beyond what is kept."""
+        for child in self._children:
+            if child.errands and child.is_verbose:
+                child.send(Trim())
+
+    def executing(self) -> list[tuple[TaskId, Fence]]:
+        """What has begun and not ended."""
+        return [(one.task, one.fence) for child in self._children for one in child.executing()]
+
     def drop_waiting(self) -> None:
         """Give back all that has not begun, and begin nothing more."""
         self._is_closing = True
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Give back all that has not begun."""
+        self._is_returning = True
         back, self._waiting = list(self._waiting), deque()
         _tell([(errand, release()) for errand in back])
         for child in self._children:
@@ -212,7 +235,7 @@ class Crew:
                 continue
             if result.how is How.BOUNCED and errand.stopped is None:
                 self._post.bounced([errand], result.body.decode())
-            elif result.how is How.DROPPED and errand.stopped is None and not self._is_closing:
+            elif result.how is How.DROPPED and errand.stopped is None and not self._is_returning:
                 back.append(errand)
             else:
                 ended.append((errand, judge(result, errand.stopped)))
@@ -251,6 +274,9 @@ class Crew:
             self._fail(f"{child.tell_end()}: {child.last_words()}")
         else:
             self._recruit()
+
+    def _complain(self, child: Child, error: GangerError) -> None:
+        self._post.telemetry.event("output_not_rescued", mode=self._mode.name, pid=child.pid, error=error.code)
 
     def _tell_death(self, child: Child, executed: Iterable[int]) -> None:
         if not child.is_retiring:

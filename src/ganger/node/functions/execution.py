@@ -4,7 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable
 from inspect import isawaitable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,19 +12,15 @@ from ganger.core.errors import BadInput
 from ganger.core.outcome import Fail, Killed, Release
 from ganger.core.signals import Cancel, Retry, Snooze, outcome_of
 from ganger.node.functions.binding import Target, convert, find
-from ganger.node.functions.capture import Printed
 from ganger.node.functions.context import CURRENT, Context
 from ganger.node.functions.messages import ENCODER, LARGEST_RESULT, How, Job, Result
+from ganger.node.functions.track import Capture
 from ganger.wire.specs import FunctionSpec, decode
 
 _HEAD: Final = 2_000
 _TAIL: Final = 6_000
 _SPEC: Final = msgspec.json.Decoder(FunctionSpec)
 _RESULT: Final = msgspec.json.Encoder()
-
-
-class Capture(Protocol):
-    def collect(self, context: Context) -> Printed | None: ...
 
 
 class Said(NamedTuple):
@@ -41,7 +37,7 @@ class Executor:
     """Executes jobs; the functions that it has found are kept."""
 
     def __init__(self, capture: Capture, *, sends_async_away: bool) -> None:
-        self._capture = capture
+        self.capture = capture
         self._sends_async_away = sends_async_away
         self._targets: dict[str, Target] = {}
 
@@ -55,7 +51,7 @@ class Executor:
         return self.seal(job, context, said)
 
     def seal(self, job: Job, context: Context, said: Said) -> bytes:
-        printed = self._capture.collect(context)
+        printed = self.capture.collect(context)
         if printed is None:
             return ENCODER.encode(Result(job.seq, said.how, said.body))
         return ENCODER.encode(Result(job.seq, said.how, said.body, *printed))
@@ -128,6 +124,8 @@ def _signal(error: Retry | Snooze | Cancel) -> Said:
             return Said(How.RELEASED, str(int(delay)).encode())
         case Killed(reason=reason):
             return Said(How.CANCELLED, str(reason).encode("utf-8", "replace"))
+        case Fail(reason=reason, delay=int(delay)):
+            return Said(How.RETRIED, f"{delay} {reason}".encode("utf-8", "replace"))
         case Fail(reason=reason):
             return Said(How.FAILED, str(reason).encode("utf-8", "replace"))
         case _:

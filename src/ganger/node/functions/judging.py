@@ -5,7 +5,8 @@
 | returned | Succeed, with the result as JSON; without one for None |
 | raised | Fail, code 2, with the traceback |
 | cannot be found, was given what it cannot take, returned what is not JSON | Fail, code 2, never tried again |
-| raised Retry with a delay, or Snooze | Release, due after the delay |
+| raised Retry | Fail, code 2, with its reason and its delay |
+| raised Snooze | Release, due after the delay |
 | raised Cancel | Killed |
 | was stopped, even if it returned then | Killed |
 | took too long, even if it returned in its grace | Fail, code 124 |
@@ -46,16 +47,17 @@ def _judge(result: Result) -> Outcome:
     match result.how:
         case How.SUCCEEDED:
             return Succeed(result.body or None)
-        case How.FAILED:
+        case How.FAILED | How.STOPPED:
             return Fail(reason=text)
         case How.HOPELESS:
             return Fail(reason=text, again=False)
+        case How.RETRIED:
+            delay, _, reason = text.partition(" ")
+            return Fail(reason=reason, delay=int(delay))
         case How.RELEASED:
             return Release(int(text))
         case How.CANCELLED:
             return Killed(text)
-        case How.STOPPED:
-            return Fail(reason=text)
         case How.DROPPED | How.BOUNCED | How.DISTRUSTED:
             return Release()
         case _:
@@ -68,11 +70,16 @@ def end_stopped(stopped: Stopped) -> Outcome:
 
 def judge_dead(child: Child, errand: Errand) -> Ended:
     """The end of an attempt that was executed when its process ended."""
+    claimed = errand.assignment.claimed
+    return Ended(_judge_dead(child, errand), child.printed(), child.spooled(claimed.id, claimed.fence))
+
+
+def _judge_dead(child: Child, errand: Errand) -> Outcome:
     if errand.stopped is not None:
-        return Ended(end_stopped(errand.stopped), child.printed())
+        return end_stopped(errand.stopped)
     if child.is_killed or child.cause is not Cause.ITSELF:
-        return _RELEASED
-    return Ended(Crashed(child.tell_end()), child.printed())
+        return Release()
+    return Crashed(child.tell_end())
 
 
 def release(delay: int = 0) -> Ended:

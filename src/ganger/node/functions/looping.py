@@ -18,7 +18,7 @@ class Looper(Porter):
     """The porter's thread brings jobs; the loop takes them when a slot is free."""
 
     def __init__(self, line: Line, outbox: Outbox, clock: Clock, note: Note, executor: Executor) -> None:
-        super().__init__(line, outbox, clock, 1)
+        super().__init__(line, outbox, clock, 1, executor.capture)
         self._note = note
         self._executor = executor
         self._free = list(range(note.slots))
@@ -82,7 +82,7 @@ class Looper(Porter):
         self.give(self._executor.seal(job, context, said))
         self._note.end(slot)
         self._free.append(slot)
-        self.unwanted.discard(job.seq)
+        self.forget(job.seq)
         self._loop.call_soon(self._take)
 
     async def _outlast(self, job: Job) -> Said:

@@ -33,13 +33,15 @@ class How(IntEnum):
     FAILED = 2
     HOPELESS = 3
     """Failed so that trying again is useless."""
-    RELEASED = 4
-    CANCELLED = 5
-    STOPPED = 6
-    DROPPED = 7
-    BOUNCED = 8
+    RETRIED = 4
+    """Failed, to be tried again after a delay of its own; the body is that in digits, a space, and the reason."""
+    RELEASED = 5
+    CANCELLED = 6
+    STOPPED = 7
+    DROPPED = 8
+    BOUNCED = 9
     """An async function that belongs on the loop; the body is its import path."""
-    DISTRUSTED = 9
+    DISTRUSTED = 10
     """The lease could not be trusted any more when its turn came."""
 
 
@@ -73,6 +75,16 @@ class Quit(msgspec.Struct, frozen=True, array_like=True, tag="quit"):
     """Finish what is there and end."""
 
 
+class Follow(msgspec.Struct, frozen=True, array_like=True, tag="follow"):
+    """Somebody reads what this one says: put it into the spool as it comes."""
+
+    seq: int
+
+
+class Trim(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
+    """More was printed than is kept: cut it off."""
+
+
 class Result(msgspec.Struct, frozen=True, array_like=True):
     """`body`: the result as JSON, the reason as text, or the delay in digits. `said`: small streams; `cut`: what was
     cut off of streams; `spooled`: the streams that are in the spool.
@@ -102,7 +114,7 @@ class Said(msgspec.Struct, frozen=True, array_like=True, tag="said"):
     sayings: list[tuple[int, float | None, str | None]]
 
 
-ToChild = Begin | Stop | Drop | Quit
+ToChild = Begin | Stop | Drop | Quit | Follow | Trim
 FromChild = Hello | Done | Said
 
 ENCODER: Final = msgspec.msgpack.Encoder()

@@ -19,12 +19,14 @@ from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock
+from ganger.node.functions.context import Context
 from ganger.node.functions.messages import (
     CHILD_DECODER,
     ENCODER,
     Begin,
     Done,
     Drop,
+    Follow,
     How,
     Job,
     Quit,
@@ -33,9 +35,12 @@ from ganger.node.functions.messages import (
     Splitter,
     Stop,
     ToChild,
+    Trim,
     frame,
 )
 from ganger.node.functions.outbox import Outbox
+from ganger.node.functions.track import Capture, Track
+from ganger.node.spool import SpoolKey
 
 MANY: Final = 128
 _SOON: Final = 2
@@ -56,9 +61,13 @@ class Line(NamedTuple):
 class Porter:
     """Jobs come out of `jobs`; None means that there will be no more, one for each who takes."""
 
-    def __init__(self, line: Line, outbox: Outbox, clock: Clock, takers: int) -> None:
+    def __init__(self, line: Line, outbox: Outbox, clock: Clock, takers: int, capture: Capture) -> None:
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.unwanted: set[int] = set()
+        self._capture = capture
+        self._opening = threading.Lock()
+        self._followed: set[int] = set()
+        self._writing: dict[int, Context] = {}
         self._line = line
         self._outbox = outbox
         self._clock = clock
@@ -92,6 +101,25 @@ class Porter:
     def send_message(self, message: Done | Said) -> None:
         with self._lock:
             self._line.results.sendall(frame(message))
+
+    def open(self, context: Context, stream: str) -> Track:
+        """A pen for a stream. Whoever begins to follow at this moment finds the track, or is found here."""
+        with self._opening:
+            known = context.tracks.get(stream)
+            if isinstance(known, Track):
+                return known
+            track = Track(self._capture.place, SpoolKey(context.task, context.fence, stream))
+            context.tracks[stream] = track
+        self._writing[context.seq] = context
+        if context.seq in self._followed:
+            track.follow()
+        return track
+
+    def forget(self, seq: int) -> None:
+        """It has ended, and its result is safe."""
+        self.unwanted.discard(seq)
+        self._followed.discard(seq)
+        self._writing.pop(seq, None)
 
     def say(self, seq: int, percent: float | None, info: str | None) -> None:
         self._sayings[seq] = percent, info
@@ -167,6 +195,17 @@ class Porter:
                 self._give_back([job for job in self._take_all() if job is not None])
             case Quit():
                 self._queue([None] * self._takers)
+            case Follow(seq=seq):
+                self._follow(seq)
+            case Trim():
+                self._capture.trim()
+
+    def _follow(self, seq: int) -> None:
+        self._followed.add(seq)
+        writing = self._writing.get(seq)
+        for track in list(writing.tracks.values()) if writing is not None else ():
+            if isinstance(track, Track):
+                track.follow()
 
     def _queue(self, jobs: Iterable[Job | None]) -> None:
         put = self.jobs.put

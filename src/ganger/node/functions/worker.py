@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ganger.core.clock import Clock
-from ganger.node.functions.capture import ContextCapture, FileCapture, Place
+from ganger.node.functions.capture import ContextCapture, FileCapture
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.context import Context
 from ganger.node.functions.execution import Executor
@@ -17,6 +17,7 @@ from ganger.node.functions.messages import ENCODER, Hello, How, Job, Mode, Resul
 from ganger.node.functions.note import Note
 from ganger.node.functions.outbox import Outbox
 from ganger.node.functions.porter import Line, Porter
+from ganger.node.functions.track import Place
 
 _SWITCH: Final = 0.001
 """Seconds: so long a function that computes keeps the porter from its work at most."""
@@ -32,9 +33,12 @@ def work(charge: Charge, clock: Clock) -> None:
     line.results.sendall(frame(Hello(os.getpid())))
     match Mode(charge.mode):
         case Mode.PROCESS:
-            _work_alone(Porter(line, outbox, clock, 1), note, clock, place)
+            executor = Executor(FileCapture(place), sends_async_away=True)
+            _work_alone(Porter(line, outbox, clock, 1, executor.capture), note, clock, executor)
         case Mode.THREAD:
-            _work_in_threads(Porter(line, outbox, clock, charge.slots), note, clock, place, charge.slots)
+            executor = Executor(ContextCapture(place), sends_async_away=False)
+            porter = Porter(line, outbox, clock, charge.slots, executor.capture)
+            _work_in_threads(porter, note, clock, executor, charge.slots)
         case Mode.LOOP:
             executor = Executor(ContextCapture(place), sends_async_away=False)
             Looper(line, outbox, clock, note, executor).work()
@@ -47,14 +51,12 @@ def _claim_socket(fd: int) -> socket.socket:
     return sock
 
 
-def _work_alone(porter: Porter, note: Note, clock: Clock, place: Place) -> None:
-    executor = Executor(FileCapture(place), sends_async_away=True)
+def _work_alone(porter: Porter, note: Note, clock: Clock, executor: Executor) -> None:
     porter.start()
     Hand(0, porter, note, clock, executor).work()
 
 
-def _work_in_threads(porter: Porter, note: Note, clock: Clock, place: Place, count: int) -> None:
-    executor = Executor(ContextCapture(place), sends_async_away=False)
+def _work_in_threads(porter: Porter, note: Note, clock: Clock, executor: Executor, count: int) -> None:
     porter.start()
     hands = [Hand(slot, porter, note, clock, executor) for slot in range(count)]
     threads = [threading.Thread(target=hand.work, name=f"slot {hand.slot}", daemon=True) for hand in hands]
@@ -91,7 +93,7 @@ class Hand:
             porter.give(result)
             # The result is safe: only now nobody can be blamed for what comes next.
             self._note.end(self.slot)
-            porter.unwanted.discard(job.seq)
+            porter.forget(job.seq)
 
     def _execute(self, job: Job) -> bytes:
         now = self._clock.now()

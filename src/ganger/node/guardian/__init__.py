@@ -20,8 +20,9 @@ What can go wrong, and why this is right:
 - *Two nodes command.* The one with the higher epoch is master; the other is told so and disconnected (`master`).
 - *A program writes faster than anybody reads.* Its pipes are read at once, into files; what goes over the cap is
   counted and dropped. Nobody who reads those files is ever waited for (`taps`).
-- *The disk is slow.* Syncs happen in a thread, and only for ends that no node has acknowledged within a few
-  milliseconds (`books`).
+- *The disk is slow.* Syncs happen in a thread, and only for ends that no node has acknowledged in time (`books`).
+- *Programs are many and short.* A beginning is told only when it is a few milliseconds old: most are told by their end
+  alone (`keep`). It stands in the journal before that, so that an attempt is never lost between the two.
 - *The guardian itself is killed.* The node sees the connection break and starts another. That one finds everything that
   bears the mark, kills it, waits until it is gone, and only then takes orders (`recovery`). If node and guardian die
   together, the next node's guardian does the same. Their attempts have crashed, all of them: one may have done it.

@@ -18,7 +18,7 @@ from ganger.node.guardian.journal import Begun, Forgotten, Journal, Past
 from ganger.node.guardian.messages import End, Key
 from ganger.node.guardian.obituary import note_death, reap
 
-SYNC_AFTER: Final = 10
+SYNC_AFTER: Final = 50
 """So many ms the node has to acknowledge an end before it is synced."""
 
 

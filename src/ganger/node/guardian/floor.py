@@ -37,8 +37,10 @@ class Floor:
         for pid in read_children_of_thread(self._own, str(self._own)):
             if pid not in mains and not self._reap(pid):
                 found.setdefault(self._serial(pid, running), []).append(pid)
-        kill_tree(found.pop(OVER, ()), self._own)
-        self._clear_strays(found.pop(STRAY, ()), set(running.values()))
+        if over := found.pop(OVER, None):
+            kill_tree(over, self._own)
+        if strays := found.pop(STRAY, None):
+            self._clear_strays(strays, set(running.values()))
         return found
 
     @property

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ganger.core.clock import Clock
 from ganger.node.guardian.attempt import NEVER, Attempt
 from ganger.node.guardian.books import Books
 from ganger.node.guardian.floor import Floor, Orphans
 from ganger.node.guardian.killing import ask, force, is_over
-from ganger.node.guardian.loop import Eyes
+from ganger.node.guardian.loop import ONCE, Eyes
 from ganger.node.guardian.messages import End, Fault, FromGuardian, Grew, Key, Listing, Start, Started, Stop, Stuck
 from ganger.node.guardian.spawn import CannotStart, Spawner
 from ganger.node.guardian.taps import CHUNK, Pipes, Tap
@@ -19,6 +21,9 @@ STARTS_PER_TURN: Final = 16
 """So many programs are started before pipes and clocks have their turn again."""
 
 TELL_EVERY: Final = 20
+SAY_AFTER: Final = 3
+"""So many ms an attempt has run before the node is told that it does: most that end sooner are told by their end."""
+
 STUCK_AFTER: Final = 5_000
 
 Tell = Callable[[FromGuardian], None]
@@ -44,12 +49,15 @@ class Keep:
         self._tell = tell
         self._attempts: dict[Key, Attempt] = {}
         self._by_serial: dict[int, Attempt] = {}
+        self._serials: dict[Key, int] = {}
         self._waiting: dict[Key, Start] = {}
         self._gone: list[Attempt] = []
         self._dying: dict[Key, Attempt] = {}
         self._heap: list[tuple[int, int]] = []
         self._grown: dict[Key, Attempt] = {}
         self._tell_at = NEVER
+        self._fresh: dict[Key, Attempt] = {}
+        self._say_at = NEVER
         self._serial = serial
         self._buffer = memoryview(bytearray(CHUNK))
         self._must_look = False
@@ -59,6 +67,11 @@ class Keep:
     @property
     def is_running(self) -> bool:
         return bool(self._attempts or self._waiting)
+
+    @property
+    def is_supplied(self) -> bool:
+        """Is there an order for the next room?"""
+        return bool(self._waiting)
 
     @property
     def is_idle(self) -> bool:
@@ -81,7 +94,7 @@ class Keep:
     def stop(self, wish: Stop) -> None:
         key = wish.task, wish.fence
         attempt = self._attempts.get(key)
-        if attempt is not None:
+        if attempt is not None and not wish.unbegun:
             self._doom(attempt, wish.why, wish.text)
         order = self._waiting.pop(key, None)
         if order is not None:
@@ -103,6 +116,8 @@ class Keep:
             if attempt is not None:
                 attempt.trusted = moment
                 self._plan(attempt)
+            elif (order := self._waiting.get((task, fence))) is not None:
+                self._waiting[order.key] = msgspec.structs.replace(order, trusted_until=moment)
 
     def watch(self, key: Key) -> None:
         attempt = self._attempts.get(key)
@@ -115,26 +130,36 @@ class Keep:
 
     def wait(self) -> int:
         """Milliseconds until something is due."""
-        due = min(self._heap[0][0] if self._heap else NEVER, self._tell_at, self._tools.books.due)
-        return 0 if self._waiting or self._must_look else max(0, due - self._tools.clock.now())
+        due = min(self._heap[0][0] if self._heap else NEVER, self._tell_at, self._say_at, self._tools.books.due)
+        return 0 if self._must_look or self._find_next() is not None else max(0, due - self._tools.clock.now())
 
     def turn(self, child_died: bool) -> None:
         """Do what follows from what happened."""
         now = self._tools.clock.now()
         self._must_look |= child_died
-        self._begin_waiting()
         self._bury(now)
         if self._must_look:
             self._must_look = False
             self._check(self._look())
+        self._begin_waiting()
         self._act(now)
         self._tell_growth(now)
+        self._say_begun(now)
         self._commit()
         self._tools.books.sync(now)
 
     def _begin_waiting(self) -> None:
-        for key in list(self._waiting)[:STARTS_PER_TURN]:
-            self._begin(self._waiting.pop(key))
+        for _ in range(STARTS_PER_TURN):
+            order = self._find_next()
+            if order is None:
+                return
+            del self._waiting[order.key]
+            self._begin(order)
+
+    def _find_next(self) -> Start | None:
+        """The first of those that wait, if there is room for it: nobody overtakes."""
+        order = next(iter(self._waiting.values()), None)
+        return order if order is not None and (not order.room or len(self._attempts) < order.room) else None
 
     def _begin(self, order: Start) -> None:
         now = self._tools.clock.now()
@@ -164,17 +189,26 @@ class Keep:
             tools.spawner.give_back(cell)
             raise
         pipes.hand_over()
-        self._enrol(attempt)
+        self._enrol(attempt, now)
 
-    def _enrol(self, attempt: Attempt) -> None:
+    def _enrol(self, attempt: Attempt, now: int) -> None:
         self._attempts[attempt.key] = attempt
         self._by_serial[attempt.serial] = attempt
-        self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt))
+        self._serials[attempt.key] = attempt.serial
+        self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt), ONCE)
         for tap in attempt.pipes.taps:
             self._tools.eyes.watch(tap.fd, partial(self._draw, attempt, tap))
         self._tools.books.begin(attempt)
         self._plan(attempt)
-        self._tell(attempt.started())
+        self._fresh[attempt.key] = attempt
+        self._say_at = min(self._say_at, now + SAY_AFTER)
+
+    def _say_begun(self, now: int) -> None:
+        if now < self._say_at:
+            return
+        fresh, self._fresh, self._say_at = self._fresh, {}, NEVER
+        for attempt in fresh.values():
+            self._tell(attempt.started())
 
     def _never_began(self, order: Start, why: str, text: str, code: int | None = None) -> None:
         end = End(order.task, order.fence, why, text, code, serial=self._serial)
@@ -201,7 +235,7 @@ class Keep:
 
     def _bury(self, now: int) -> None:
         for attempt in self._gone:
-            self._tools.eyes.unwatch(attempt.pidfd)
+            self._tools.eyes.let_go(attempt.pidfd)
             self._dying[attempt.key] = attempt
         if self._gone:
             self._tools.books.bury(self._gone, now)
@@ -227,7 +261,7 @@ class Keep:
         self._tell(Fault(self._broken))
 
     def _look(self) -> Orphans:
-        return self._tools.floor.look(self._tools.books.mains, {it.key: it.serial for it in self._attempts.values()})
+        return self._tools.floor.look(self._tools.books.mains, self._serials)
 
     def _check(self, orphans: Orphans) -> None:
         now = self._tools.clock.now()
@@ -243,12 +277,17 @@ class Keep:
             self._tools.eyes.unwatch(tap.fd)
         attempt.pipes.close(self._buffer)
         self._give_back_cell(attempt)
-        del self._attempts[attempt.key], self._by_serial[attempt.serial], self._dying[attempt.key]
-        self._grown.pop(attempt.key, None)
+        self._strike_out(attempt)
         end = attempt.end(attempt.pipes.extents())
         self._tools.books.close(end)
         self._tell(end)
         self._must_look |= self._tools.floor.has_strays
+
+    def _strike_out(self, attempt: Attempt) -> None:
+        key = attempt.key
+        del self._attempts[key], self._serials[key], self._by_serial[attempt.serial], self._dying[key]
+        self._grown.pop(key, None)
+        self._fresh.pop(key, None)
 
     def _give_back_cell(self, attempt: Attempt) -> None:
         try:

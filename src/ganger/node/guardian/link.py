@@ -29,7 +29,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Link(asyncio.Protocol):
-    """Frames in and out. `lost` is done when the connection is."""
+    """Frames in and out. `lost` is done when the connection is; `protocol` is what both sides speak."""
 
     def __init__(self, hear: Callable[[Sequence[FromGuardian]], None], lose: "Callable[[Link], None]") -> None:
         loop = asyncio.get_running_loop()
@@ -40,6 +40,7 @@ class Link(asyncio.Protocol):
         self._greeted: asyncio.Future[Welcome] = loop.create_future()
         self.lost: asyncio.Future[None] = loop.create_future()
         self.is_silent = False
+        self.protocol = 0
 
     async def greet(self, hello: Hello) -> None:
         """NodeGone: another node is master. FormatTooNew: there is no common protocol. OSError: nobody is there.
@@ -100,6 +101,7 @@ class Link(asyncio.Protocol):
 
     def _answer(self, first: FromGuardian) -> None:
         if isinstance(first, Welcome):
+            self.protocol = first.protocol
             self._greeted.set_result(first)
         else:
             self._refuse(_explain(first))

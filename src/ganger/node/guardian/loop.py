@@ -8,6 +8,7 @@ from typing import Final
 
 IN: Final = select.EPOLLIN
 OUT: Final = select.EPOLLOUT
+ONCE: Final = select.EPOLLIN | select.EPOLLONESHOT
 
 Handler = Callable[[], None]
 
@@ -37,9 +38,15 @@ class Eyes:
         self._handlers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
-        """Call it before the descriptor is closed."""
+        """Call it before the descriptor is closed. A program that is being started may hold a copy for a moment longer,
+        and as long as it does the kernel would go on to tell of it.
+        """
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
+
+    def let_go(self, fd: int) -> None:
+        """End the watch of a descriptor that was watched `ONCE` and has spoken: it is silent until it is closed."""
+        self._handlers.pop(fd, None)
 
     def look(self, timeout: float) -> set[int]:
         """Wait for something to happen, and have it handled. Returns the signals that came."""

@@ -125,6 +125,10 @@ class Door:
     def has_master(self) -> bool:
         return self._master is not None and self._master.is_open
 
+    @property
+    def has_news(self) -> bool:
+        return bool(self._out)
+
     def tell(self, message: FromGuardian) -> None:
         """Goes out with the next `flush`; with nobody there it is dropped, and the next master gets a listing."""
         if self._master is None or not self._master.is_open:

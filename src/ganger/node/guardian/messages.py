@@ -15,8 +15,11 @@ from typing import Final
 
 import msgspec
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 LEAST_PROTOCOL: Final = 1
+QUEUES: Final = 2
+"""The first protocol with orders that wait for room, and with stops of what has not begun alone."""
+
 LARGEST_FRAME: Final = 1 << 28
 _LENGTH: Final = struct.Struct(">I")
 
@@ -65,6 +68,7 @@ class Caps(msgspec.Struct, frozen=True, omit_defaults=True):
 class Start(_Message, frozen=True, tag="start"):
     """Make this attempt. `environment` is whole; `timeout` and `grace` in ms; `script` is given to it as descriptor 3.
 
+    With a `room` it waits, behind those that wait already, until fewer than so many attempts are not over.
     Naming an attempt that is known already changes nothing and is answered as the first time.
     """
 
@@ -80,6 +84,7 @@ class Start(_Message, frozen=True, tag="start"):
     caps: Caps = Caps()
     grace: int = 5_000
     timeout: int | None = None
+    room: int = 0
 
     @property
     def key(self) -> Key:
@@ -87,12 +92,16 @@ class Start(_Message, frozen=True, tag="start"):
 
 
 class Stop(_Message, frozen=True, tag="stop"):
-    """End it: TERM, its grace, KILL. `why`: stop (somebody asked for it) or shutdown (the node leaves)."""
+    """End it: TERM, its grace, KILL. `why`: stop (somebody asked for it) or shutdown (the node leaves).
+
+    `unbegun`: only if it has not begun.
+    """
 
     task: int
     fence: int
     why: str = "stop"
     text: str = ""
+    unbegun: bool = False
 
 
 class Trust(_Message, frozen=True, tag="trust"):

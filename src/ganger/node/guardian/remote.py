@@ -22,6 +22,7 @@ from ganger.node.guardian.launch import Post, launch
 from ganger.node.guardian.link import Link
 from ganger.node.guardian.messages import (
     LOST,
+    QUEUES,
     End,
     Fault,
     Forget,
@@ -71,19 +72,16 @@ class Guardian:
         self._end: GangerError | None = None
 
     async def start(self, order: Start) -> Ward:
-        """Return when the guardian has begun it, or could not. StoreUnavailable: there is no guardian."""
+        """Have it begun, as soon as there is room for it. StoreUnavailable: there is no guardian."""
         await self._reach()
         ward = self._wards[order.key] = Ward(order.key, self, order.trusted_until)
         self.send(order)
-        try:
-            await ward.begun()
-        except GangerError:
-            self.release(order.key)
-            raise
-        except asyncio.CancelledError:
-            ward.abandon()
-            raise
         return ward
+
+    @property
+    def has_queue(self) -> bool:
+        """Does it let orders wait for room? An older one begins at once what it is told."""
+        return self._link is not None and self._link.protocol >= QUEUES
 
     async def adopt(self) -> Sequence[Ward]:
         """What runs, or ended unheard, and was not begun by us: in the order of its start."""
@@ -303,5 +301,5 @@ class Guardian:
 def _inform(ward: Ward, news: Started | End) -> None:
     if isinstance(news, End):
         ward.finish(news)
-    else:
+    elif news.pid:
         ward.begin(news.pid, news.serial)

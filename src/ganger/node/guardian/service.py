@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, assert_never
 
 from ganger.core.clock import Clock
+from ganger.node.guardian.attempt import NEVER
 from ganger.node.guardian.books import Books
 from ganger.node.guardian.floor import Floor
 from ganger.node.guardian.folder import RunFolder
@@ -34,6 +35,10 @@ from ganger.node.isolation import Cgroups, Isolation, become_subreaper, find_cgr
 
 GLANCE: Final = 250
 """While anything runs, the clocks are looked at so often (ms): a wait does not count the time the machine slept."""
+
+
+HOLD: Final = 2
+"""So many ms the node may be told later while there are orders at hand, and it is not needed for the next one."""
 
 
 class Taken(Exception):
@@ -137,6 +142,7 @@ class Watchman:
         self._keep = keep
         self._is_closing = False
         self._quiet_since = clock.now()
+        self._tell_by = NEVER
         door.serve(self._obey, keep.listing)
 
     def serve(self) -> None:
@@ -145,6 +151,16 @@ class Watchman:
             if signals & {signal.SIGTERM, signal.SIGINT}:
                 self._close("the guardian was told to end")
             self._keep.turn(signal.SIGCHLD in signals)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Tell the node what there is to tell. What happens to short programs within a moment goes together."""
+        if not self._door.has_news:
+            return
+        now = self._clock.now()
+        self._tell_by = min(self._tell_by, now + HOLD)
+        if now >= self._tell_by or not self._keep.is_supplied:
+            self._tell_by = NEVER
             self._door.flush()
 
     def _is_done(self) -> bool:
@@ -158,7 +174,7 @@ class Watchman:
 
     def _wait(self) -> int:
         longest = GLANCE if self._keep.is_running else max(self._linger, GLANCE)
-        return min(self._keep.wait(), longest)
+        return max(0, min(self._keep.wait(), longest, self._tell_by - self._clock.now()))
 
     def _close(self, text: str) -> None:
         self._is_closing = True

@@ -11,8 +11,6 @@ import os
 import resource
 import signal
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, NamedTuple, NoReturn
 
 from ganger.node.guardian.mark import VARIABLE, Mark
@@ -82,32 +80,29 @@ class Spawner:
     def spawn(self, order: Start, serial: int, cell: Cell | None, writers: list[int]) -> tuple[int, int]:
         """The pid of the program and a descriptor of it. CannotStart: the task is at fault. OSError: the machine is."""
         environment = order.environment | {VARIABLE: self._mark.variable(order.task, order.fence)}
-        with self._ports(order, writers) as ports, _inside(order.cwd):
+        stdin = None if order.stdin is None else _hold(order.stdin)
+        script = None if order.script is None else _hold(order.script)
+        try:
+            _enter(order.cwd)
             path = find_program(order.argv[0] if order.argv else "", environment.get("PATH", _PLAIN_PATH))
-            with self._borne(serial, cell), _explained(path):
-                pid = _launch(Program(path, order.argv, environment, ports, _bound(order, cell)))
+            ports = Ports(self._null if stdin is None else stdin, writers[0], writers[-1], script)
+            pid = self._bear(Program(path, order.argv, environment, ports, _bound(order, cell)), serial, cell)
+        finally:
+            # Whoever stands in a folder keeps its filesystem from being unmounted.
+            os.chdir("/")
+            for fd in (stdin, script):
+                if fd is not None:
+                    os.close(fd)
         return pid, _hold_process(pid)
 
-    @contextmanager
-    def _ports(self, order: Start, writers: list[int]) -> Iterator[Ports]:
-        given = [_hold(text) for text in (order.stdin, order.script) if text is not None]
-        rest = list(given)
-        stdin = self._null if order.stdin is None else rest.pop(0)
-        try:
-            yield Ports(stdin, writers[0], writers[-1], rest.pop() if rest else None)
-        finally:
-            for fd in given:
-                os.close(fd)
-
-    @contextmanager
-    def _borne(self, serial: int, cell: Cell | None) -> Iterator[None]:
+    def _bear(self, program: Program, serial: int, cell: Cell | None) -> int:
         """For a moment we are what the program shall be: marked, in its cell, with fewer files."""
         resource.setrlimit(resource.RLIMIT_RTTIME, (self._mark.limit(serial), self._real_time[1]))
         self._take_files(self._files[0])
         try:
             if cell is not None:
                 cell.enter()
-            yield
+            return _launch(program)
         finally:
             if cell is not None and self._cgroups is not None:
                 self._cgroups.leave()
@@ -149,16 +144,6 @@ def _hold(text: bytes) -> int:
         os.close(writer)
 
 
-@contextmanager
-def _inside(cwd: str) -> Iterator[None]:
-    _enter(cwd)
-    try:
-        yield
-    finally:
-        # Whoever stands in a folder keeps its filesystem from being unmounted.
-        os.chdir("/")
-
-
 def _enter(cwd: str) -> None:
     try:
         os.chdir(cwd)
@@ -176,27 +161,14 @@ def find_program(name: str, path: str) -> str:
         raise CannotStart(NOT_FOUND, "the command names no program: give one as the first of argv")
     if "/" in name:
         return name
-    found = None
-    for candidate in (os.path.join(folder or ".", name) for folder in path.split(":")):
-        if os.path.isfile(candidate):
-            found = found or candidate
-            if os.access(candidate, os.X_OK):
-                return candidate
+    places = [os.path.join(folder or ".", name) for folder in path.split(":")]
+    for place in places:
+        if os.access(place, os.X_OK) and os.path.isfile(place):
+            return place
+    found = next(filter(os.path.isfile, places), None)
     if found is None:
         raise CannotStart(NOT_FOUND, f"there is no program {name} in PATH ({path}): install it, or name it by its path")
     return found
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _MACHINE:
-            raise
-        raise _explain(error, path) from error
-    except ValueError as error:
-        raise CannotStart(NOT_EXECUTABLE, f"{path} cannot be started: {error}") from error
 
 
 def _explain(error: OSError, path: str) -> CannotStart:
@@ -218,8 +190,17 @@ def _explain(error: OSError, path: str) -> CannotStart:
 
 
 def _launch(program: Program) -> int:
-    if program.bounds:
-        return _fork(program)
+    try:
+        return _fork(program) if program.bounds else _spawn(program)
+    except ValueError as error:
+        raise CannotStart(NOT_EXECUTABLE, f"{program.path} cannot be started: {error}") from error
+    except OSError as error:
+        if error.errno in _MACHINE:
+            raise
+        raise _explain(error, program.path) from error
+
+
+def _spawn(program: Program) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for source, target in program.ports.numbered()]
     return os.posix_spawn(
         program.path,

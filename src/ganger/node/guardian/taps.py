@@ -96,7 +96,7 @@ class Tap:
             size = os.readv(self.fd, [buffer])
         except BlockingIOError:
             return -1
-        for sink in self.sinks:
+        for sink in self.sinks if size else ():
             sink.write(buffer[:size])
         return size
 

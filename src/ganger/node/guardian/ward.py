@@ -22,7 +22,6 @@ class Ward:
     """It was asked for (`begun` waits for the answer), it runs, it has ended (`ended`), it is forgotten."""
 
     def __init__(self, key: Key, post: Post, until: int = 0, serial: int = 0) -> None:
-        loop = asyncio.get_running_loop()
         self.key = key
         self.serial = serial
         self.pid = 0
@@ -30,8 +29,12 @@ class Ward:
         self._until = until
         self._wish: Stop | None = None
         self._bells: dict[str, Bell] = {}
-        self._begun: asyncio.Future[None] = loop.create_future()
-        self._ended: asyncio.Future[End] = loop.create_future()
+        self._begun = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._end: End | None = None
+        self._error: GangerError | None = None
+        self._refusal: GangerError | None = None
+        self._is_abandoned = False
 
     @property
     def task(self) -> TaskId:
@@ -43,24 +46,34 @@ class Ward:
 
     @property
     def is_open(self) -> bool:
-        return not self._ended.done()
+        return not self._closed.is_set()
 
     @property
     def has_begun(self) -> bool:
-        return self._begun.done()
+        return self._begun.is_set()
 
     async def begun(self) -> None:
         """Wait for the guardian's answer to its start: it runs, or it has ended already."""
-        await asyncio.shield(self._begun)
+        await self._begun.wait()
+        if self._refusal is not None:
+            raise self._refusal
 
     async def ended(self) -> End:
         """Wait until nothing of it runs. NodeGone: another node has taken over, and will be told instead."""
-        return await asyncio.shield(self._ended)
+        await self._closed.wait()
+        if self._end is None:
+            raise self._error or RuntimeError("a ward was closed without an end")
+        return self._end
 
     def stop(self, why: str, text: str) -> None:
         if self._wish is None:
             self._wish = Stop(*self.key, why, text)
             self._post.send(self._wish)
+
+    def withdraw(self) -> None:
+        """Let it not begin, if it has not."""
+        if self.is_open:
+            self._post.send(Stop(*self.key, "shutdown", "it was taken back", unbegun=True))
 
     def trust(self, until: Moment) -> None:
         self._until = until
@@ -73,8 +86,11 @@ class Ward:
 
     def abandon(self) -> None:
         """Nobody wants it any more: end it, and keep nothing of it."""
-        self.stop("shutdown", "its start was given up")
-        self._ended.add_done_callback(lambda _: self.forget())
+        self._is_abandoned = True
+        if self.is_open:
+            self.stop("shutdown", "its start was given up")
+        else:
+            self.forget()
 
     def signal(self, stream: str) -> Signal:
         """What tells how far a stream reaches, from now on to its end."""
@@ -96,30 +112,40 @@ class Ward:
 
     def begin(self, pid: int, serial: int) -> None:
         self.pid, self.serial = pid, serial
-        if not self._begun.done():
-            self._begun.set_result(None)
+        if self._bells and not self.has_begun:
+            # A guardian does not know whom to watch before it has begun it.
+            self._post.send(Watch(*self.key))
+        self._begun.set()
 
     def grow(self, stream: str, length: int, dropped: int) -> None:
         if stream in self._bells:
             self._bells[stream].tell(Extent(length, dropped))
 
     def finish(self, end: End) -> None:
-        if self._ended.done():
+        if not self.is_open:
             return
         self.begin(self.pid, end.serial)
-        self._ended.set_result(end)
+        self._end = end
+        self._close()
         for stream in self._bells:
             self._ring_last(stream)
 
-    def _ring_last(self, stream: str) -> None:
-        if self._ended.done() and not self._ended.exception():
-            length, dropped = self._ended.result().streams.get(stream, (0, 0))
-            self._bells[stream].tell(Extent(length, dropped, ended=True))
-
     def fail(self, error: GangerError) -> None:
         """Nobody will ever tell this node how it ended."""
-        for future in (self._begun, self._ended):
-            if not future.done():
-                future.set_exception(error)
-                # Nobody may be waiting, and that is no mistake.
-                future.exception()
+        if not self.has_begun:
+            self._refusal = error
+            self._begun.set()
+            self._post.release(self.key)
+        if self.is_open:
+            self._error = error
+            self._close()
+
+    def _close(self) -> None:
+        self._closed.set()
+        if self._is_abandoned:
+            self.forget()
+
+    def _ring_last(self, stream: str) -> None:
+        if self._end is not None:
+            length, dropped = self._end.streams.get(stream, (0, 0))
+            self._bells[stream].tell(Extent(length, dropped, ended=True))

@@ -1,0 +1,99 @@
+"""What one function says on one stream: in memory while that is little, from then on in the spool, up to its cap.
+
+When somebody follows the function, all of it goes to the spool at once, where the node reads it. What comes after the
+cap, or finds the disk full, is counted and dropped, and a mark beside the file says so: the function goes on.
+"""
+
+import threading
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ganger.core.errors import GangerError
+from ganger.node.functions.context import Context
+from ganger.node.functions.messages import SMALL
+from ganger.node.spool import Bell, Spool, SpoolKey, SpoolWriter
+
+
+class Printed(NamedTuple):
+    """Streams by name: those that are small, how much of each was cut off, and those that are in the spool."""
+
+    said: dict[str, bytes]
+    cut: dict[str, int]
+    spooled: list[str]
+
+
+class Place(NamedTuple):
+    """Where large streams go."""
+
+    spool: str
+    cap: int
+
+    def write(self, key: SpoolKey) -> SpoolWriter:
+        return Spool(Path(self.spool), self.cap).write(key, Bell())
+
+
+class Capture(Protocol):
+    """Who has what functions print."""
+
+    place: Place
+
+    def collect(self, context: Context) -> Printed | None:
+        """What an attempt that has ended said; None for nothing."""
+        ...
+
+    def trim(self) -> None:
+        """Cut off what has been printed beyond the cap."""
+        ...
+
+
+class Track:
+    """One stream of one attempt. Several threads may write: a function has those that it makes."""
+
+    __slots__ = ("_key", "_lock", "_lost", "_pieces", "_place", "_size", "_writer")
+
+    def __init__(self, place: Place, key: SpoolKey) -> None:
+        self._place = place
+        self._key = key
+        self._lock = threading.Lock()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._lost = 0
+        self._writer: SpoolWriter | None = None
+
+    def write(self, text: str) -> None:
+        body = text.encode("utf-8", "backslashreplace")
+        with self._lock:
+            self._pieces.append(body)
+            self._size += len(body)
+            if self._writer is not None or self._size > SMALL:
+                self._spill()
+
+    def follow(self) -> None:
+        """Somebody reads it while it grows."""
+        with self._lock:
+            self._spill()
+
+    def collect(self, printed: Printed) -> None:
+        """It has ended: say where it is. What is small is given whole, also where the spool has it."""
+        with self._lock:
+            self._close(printed)
+
+    def _close(self, printed: Printed) -> None:
+        name, small = self._key.stream, b"".join(self._pieces)
+        if self._writer is not None:
+            extent = self._writer.close()
+            printed.spooled.append(name)
+            if cut := extent.dropped + self._lost:
+                printed.cut[name] = cut
+            small = self._writer.path.read_bytes() if 0 < extent.length <= SMALL else b""
+        if small:
+            printed.said[name] = small
+
+    def _spill(self) -> None:
+        pieces, self._pieces = b"".join(self._pieces), []
+        try:
+            if self._writer is None:
+                self._writer = self._place.write(self._key)
+            self._writer.write(pieces)
+        except GangerError:
+            self._lost += len(pieces)
