@@ -26,7 +26,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 RECORDS = sorted(DOCS.glob("decisions/[0-9]*.md"))
 PROGRAMS = [page for page in PAGES if text_checks.python_of(page)]
 OPERATIONS = 15
-LOCAL = frozenset({"close", "peek"})
+LOCAL = frozenset({"close", "peek", "peek_named"})
 """Operations that ask the store nothing."""
 
 

@@ -20,7 +20,8 @@ from ganger.core.state import Move
 from ganger.databases.sqlite import Host, Limits, Probe, SharedFile, load_migrations, no_probe
 from ganger.engine.store import Lapsed
 from ganger.engine.stores.sqlite import SqliteStore
-from ganger.engine.stores.sqlite.store import APPLICATION, OPERATIONS, prepare
+from ganger.engine.stores.sqlite.queries import APPLICATION
+from ganger.engine.stores.sqlite.store import OPERATIONS, prepare
 
 SMALL: Final = Limits(checkpoint_pages=60, reserve_bytes=256 * 1024, readers=1)
 """A file that checkpoints every few commits and keeps a small reserve, so that a short run meets everything."""

@@ -189,11 +189,11 @@ def is_caught(vfs: FaultVfs, number: int) -> bool:
 
 def commit_carelessly(scribe: Scribe, units: Sequence[Unit]) -> Group:
     session = scribe._begin()
-    answers = scribe._run_all(session, units)
+    answers, left = scribe._run_all(session, units)
     session.flush()
     try:
         session.connection.execute("COMMIT")
     except apsw.IOError:
         if session.connection.in_transaction:
             session.connection.execute("ROLLBACK")
-    return Group(answers, session.topics(), units[len(answers) :])
+    return Group(answers, session.topics(), left)

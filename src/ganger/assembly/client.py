@@ -26,7 +26,7 @@ from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, TaskHeld, WrongStatus
 from ganger.core.graph import Edge, Join
 from ganger.core.ids import QueueId, TaskId
-from ganger.core.state import Status, is_final
+from ganger.core.state import is_final
 from ganger.core.task import Kind, NewTask, Task
 from ganger.engine.declared import Declared, sync
 from ganger.engine.engine import Engine
@@ -104,10 +104,8 @@ class EngineTransport:
 
     async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, through_hold: bool = False) -> bool:
         waited = await self.engine.wait(ids, timeout, until_held=not through_hold)
-        left = [task for task, status in zip(ids, waited.statuses, strict=True) if _is_open(status)]
-        held = [task for task, status in zip(ids, waited.statuses, strict=True) if status == Status.HELD]
-        if held and len(held) == len(left) and not through_hold:
-            raise await self._tell_held(held[0])
+        if waited.held:
+            raise await self._tell_held(waited.held[0])
         return waited.done
 
     async def _tell_held(self, task: TaskId) -> TaskHeld:
@@ -146,10 +144,6 @@ class EngineTransport:
     async def explain(self, task: TaskId) -> Why:
         why = await self.engine.explain(task)
         return Why(why.status, tuple(Reason(reason.code, reason.sentence) for reason in why.reasons))
-
-
-def _is_open(status: int | None) -> bool:
-    return status is not None and not is_final(status)
 
 
 def _work(draft: Draft, queue: QueueId) -> Work:

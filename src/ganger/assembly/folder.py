@@ -34,12 +34,39 @@ class NodeFolder:
             epoch = int(_read(path / "epoch") or 0) + 1
             _write(path / "token", token)
             _write(path / "epoch", str(epoch))
+            _write(path / "pid", str(os.getpid()))
         return cls(path, lock, token, epoch)
 
     def close(self) -> None:
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
+
+
+def find_process(path: Path) -> int | None:
+    """The process that has the node of this folder now; None if there is none.
+
+    The number in the folder may be a dead one's, and another process's by now: whoever has it must have the lock open.
+    """
+    pid = _read(path / "pid")
+    if not pid.isdecimal():
+        return None
+    with suppress(OSError):
+        lock, opened = (path / "lock").stat(), Path(f"/proc/{pid}/fd")
+        return int(pid) if any(_is_same(lock, opened / number) for number in os.listdir(opened)) else None
+    return None
+
+
+def _is_same(file: os.stat_result, path: Path) -> bool:
+    # What was open a moment ago may be closed by now.
+    with suppress(OSError):
+        return os.path.samestat(file, path.stat())
+    return False
+
+
+def read_epoch(path: Path) -> int:
+    """How many processes the node of this folder has had."""
+    return int(_read(path / "epoch") or 0)
 
 
 def _read(path: Path) -> str:

@@ -13,6 +13,11 @@ class Location(NamedTuple):
     database: Path
     blobs: Path
 
+    @property
+    def key(self) -> Path:
+        """The key of the tokens that its nodes give."""
+        return self.database.with_name(f"{self.database.name}-key")
+
 
 def locate(settings: Settings) -> Location | None:
     """The files of the store; None for a store that has none. BadInput for a URL without a path."""

@@ -4,8 +4,7 @@
 """
 
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +28,27 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blobs: str = ""
     """The folder of large data; empty means a folder beside the database."""
 
+    apps: str = ""
+    """Apps as `module:name`, with commas between them, whose schedules are written when a node comes up."""
+
+    listen: str = ""
+    """Where the server listens, `host:port`; empty means 127.0.0.1:8470, or a free port there if that is taken."""
+
+    hosts: str = ""
+    """Names by which the server may be called, besides those of the machine itself, with commas between them."""
+
+    tls_cert: str = ""
+    """The certificate (chain) of the server, a PEM file; empty means no TLS."""
+
+    tls_key: str = ""
+    """The key of the certificate, a PEM file; empty if it is in the same file."""
+
+    grace: str = ""
+    """How long a node that drains waits for what runs, as `90s` or `5m`; empty means as long as it takes."""
+
+    handover: str = "10m"
+    """How long the commands of a node that is restarted wait for the next one of its name."""
+
 
 def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: str | None) -> Settings:
     """The settings that hold in this folder. Unknown names are refused with the list of known ones."""
@@ -43,14 +63,28 @@ def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: st
 
 
 def _from_file(folder: Path) -> Mapping[str, Any]:
-    found = next((place / FILE for place in (folder, *folder.parents) if (place / FILE).is_file()), None)
+    found = _find_file(folder)
     if found is None:
         return {}
+    # Most folders have no such file, and a short command should not pay for reading one.
+    import tomllib
+
     try:
         values = tomllib.loads(found.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{found} is not valid TOML: {error}", file=str(found)) from None
     return _relative_to(found.parent, values)
+
+
+def _find_file(folder: Path) -> Path | None:
+    return next((place / FILE for place in (folder, *folder.parents) if (place / FILE).is_file()), None)
+
+
+def find_places(folder: Path, paths: Iterable[str] = ()) -> tuple[str, ...]:
+    """Where functions, plugins and apps are looked for: what was named, this folder, the folder of `ganger.toml`."""
+    file = _find_file(folder)
+    places = [*(folder / path for path in paths), folder, *([] if file is None else [file.parent])]
+    return tuple(dict.fromkeys(os.path.abspath(place) for place in places))
 
 
 def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
@@ -69,11 +103,31 @@ def _checked(values: Mapping[str, Any]) -> Settings:
         raise BadInput(f"the settings are wrong: {error}; known settings: {known}") from None
 
 
+def find_notify(environment: Mapping[str, str] | None = None) -> str | None:
+    """Where the service manager that started this process wants to hear of it; None if there is none."""
+    return (os.environ if environment is None else environment).get("NOTIFY_SOCKET") or None
+
+
 def find_lease(environment: Mapping[str, str] | None = None) -> Lease:
     """The lease under which this process speaks: its task and fence are in its environment. BadInput elsewhere."""
     given = os.environ if environment is None else environment
     task, fence = (_whole(given, PREFIX + name) for name in ("TASK", "FENCE"))
     return Lease(TaskId(task), Fence(fence), NodeId(0))
+
+
+def find_token(environment: Mapping[str, str] | None = None) -> str:
+    """The token with which this process speaks: its node put it into its environment. BadInput elsewhere."""
+    given = os.environ if environment is None else environment
+    name = f"{PREFIX}TOKEN"
+    if name not in given:
+        raise BadInput(f"this is for use inside a task: {name} is not in the environment", variable=name)
+    return given[name]
+
+
+def wants_colours(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a person at a terminal is shown colours: not if NO_COLOR is set, or the terminal knows none."""
+    given = os.environ if environment is None else environment
+    return not given.get("NO_COLOR") and given.get("TERM") != "dumb"
 
 
 def _whole(given: Mapping[str, str], name: str) -> int:

@@ -25,10 +25,16 @@ take_tasks = click.argument("tasks", type=read_id, nargs=-1, required=True, meta
 
 
 def run_act(
-    store: str | None, as_json: bool, refusals: Mapping[str, str], body: "Callable[[Engine], Awaitable[Moved]]"
+    store: str | None,
+    as_json: bool,
+    refusals: Mapping[str, str],
+    body: "Callable[[Engine], Awaitable[Moved]]",
+    nothing: str = "nothing was to be done",
 ) -> None:
     """Act, print the ids that it was done to, tell the others with the reason, and exit with 4 if there are some."""
     moved = run_engine(store, body)
+    if not (moved.done or moved.refused):
+        tell(nothing)
     for task in moved.done:
         _print(as_json, task)
     for task, verdict in moved.refused:

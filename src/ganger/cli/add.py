@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ganger.cli.inside import find_attempt
 from ganger.cli.opening import run_engine, take_json, take_store
 from ganger.cli.printing import print_json, tell
 from ganger.cli.words import read_duration, read_pair
@@ -39,13 +40,11 @@ def add(store: str | None, as_json: bool, **given: Any) -> None:
 
     The child waits until this task has ended. An attempt that is tried again adds it again, unless it has a --key.
     """
-    from ganger.assembly.settings import find_lease
-
     if bool(given["command"]) == (given["script"] is not None):
         raise click.UsageError("give either a command after -- or a script with --shell")
     if given["once"] and given["key"] is None:
         raise click.UsageError("--once needs a --key")
-    lease = find_lease()
+    lease = find_attempt(store)
     made = run_engine(store, lambda engine: _add(engine, lease, given))
     if made.existing:
         tell(f"ganger: a task has the key {given['key']!r} already; nothing was added")

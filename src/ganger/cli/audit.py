@@ -3,10 +3,11 @@
 import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.overview import Brief
 from ganger.cli.printing import print_json
 
 
-@click.group()
+@click.group(cls=Brief)
 def audit() -> None:
     """The log of what operators did. Each line is chained to the one before."""
 

@@ -1,7 +1,7 @@
 """`ganger doctor`: whether the store is well."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,12 +11,14 @@ from ganger.cli.opening import find_store, run_engine, take_json, take_store
 from ganger.cli.printing import print_json, print_table
 from ganger.cli.words import say_bytes, say_time
 from ganger.core.errors import GangerError
+from ganger.engine.readiness import LINE
 
 if TYPE_CHECKING:
     from ganger.databases.sqlite.examining import Examined
     from ganger.engine.engine import Engine
 
 SICK_EXIT = 6
+UNREADY_EXIT = 1
 _SCARCE = 256 << 20
 
 
@@ -31,21 +33,41 @@ class Finding(NamedTuple):
 @click.command()
 @take_store
 @take_json
-def doctor(store: str | None, as_json: bool) -> None:
+@click.option("--ready", is_flag=True, help="Only ask whether work is being taken; exits with 1 if it is not.")
+@click.option("--node", metavar="NODE", help="With --ready: by this node, and not by any.")
+def doctor(store: str | None, as_json: bool, ready: bool, node: str | None) -> None:
     """Check that the store is well; exits with 6 if it is not.
 
     Looked at are every page of the file, its version, its owner, free space, and the audit log.
     """
+    if ready or node:
+        findings = run_engine(store, lambda engine: _ask_ready(engine, node))
+        _print(findings, as_json)
+        sys.exit(0 if _is_taken(findings) else UNREADY_EXIT)
     place = find_store(store)
     findings = [] if place is None else list(_examine(place.database))
     if all(finding.well for finding in findings if finding.what in {"file", "version"}):
         findings += run_engine(store, _ask)
+    _print(findings, as_json)
+    if not all(finding.well for finding in findings):
+        sys.exit(SICK_EXIT)
+
+
+def _print(findings: Sequence[Finding], as_json: bool) -> None:
     for finding in findings if as_json else ():
         print_json(finding._asdict())
     if not as_json:
         print_table(("", "CHECK", "SEEN"), [("ok" if f.well else "BAD", f.what, f.seen) for f in findings])
-    if not all(finding.well for finding in findings):
-        sys.exit(SICK_EXIT)
+
+
+async def _ask_ready(engine: "Engine", node: str | None) -> list[Finding]:
+    found = [Finding(one.what, one.is_ready, one.why or "takes tasks") for one in await engine.readiness(node)]
+    return found or [Finding("nodes", False, "none is here" if node is None else f"{node} is not here")]
+
+
+def _is_taken(findings: Sequence[Finding]) -> bool:
+    """By one node at least; and nothing lies ready in vain."""
+    return any(one.well for one in findings) and all(one.well for one in findings if one.what == LINE)
 
 
 def _examine(database: Path) -> Iterator[Finding]:

@@ -2,9 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from ganger.cli.graph_file import Wishes
-from ganger.cli.printing import clean
+from ganger.cli.printing import clean, cut
+from ganger.cli.questions import say_question
+from ganger.cli.tasks import Wish, split_edge
+
+_LONGEST: Final = 100
+"""So much of a question is shown."""
 
 
 def draw_text(wishes: Wishes, ids: Mapping[str, int]) -> str:
@@ -21,7 +27,12 @@ def _number(ids: Mapping[str, int], name: str, wide: int) -> str:
 
 def _line(name: str, wishes: Wishes, depth: int, number: str) -> str:
     after = ", ".join(wishes[name].after)
-    return clean(f"{number}{'  ' * depth}{name}" + (f"  <- {after}" if after else ""))
+    asks = f"  ({question})" if (question := _ask(wishes[name])) else ""
+    return clean(f"{number}{'  ' * depth}{name}{asks}" + (f"  <- {after}" if after else ""))
+
+
+def _ask(wish: Wish) -> str:
+    return cut(say_question(wish.condition), _LONGEST) if wish.condition is not None else ""
 
 
 def _depths(wishes: Wishes) -> dict[str, int]:
@@ -43,24 +54,20 @@ def _inside(wishes: Wishes, name: str) -> list[str]:
     return [parent for parent, _ in map(split_edge, wishes[name].after) if parent in wishes]
 
 
-def split_edge(text: str) -> tuple[str, str]:
-    """`name:finished` is the name and what is asked of it; a name alone asks for success."""
-    from ganger.core.graph import On
-
-    name, _, on = text.rpartition(":")
-    return (name, on) if name and on in set(On) else (text, On.SUCCESS.value)
-
-
 def draw_dot(title: str, wishes: Wishes, ids: Mapping[str, int]) -> str:
     """The graph in the language of Graphviz."""
     lines = [f"digraph {_quote(title)} {{", "  rankdir=LR;", "  node [shape=box];"]
-    lines += [f"  {_quote(name)}{_label(name, ids)};" for name in wishes]
+    lines += [f"  {_quote(name)}{_label(name, wish, ids)};" for name, wish in wishes.items()]
     lines += [_arrow(parent, name) for name, wish in wishes.items() for parent in wish.after]
     return "\n".join([*lines, "}"])
 
 
-def _label(name: str, ids: Mapping[str, int]) -> str:
-    return f" [label={_quote(f'{name} ({ids[name]})')}]" if name in ids else ""
+def _label(name: str, wish: Wish, ids: Mapping[str, int]) -> str:
+    """Conditions are diamonds, with their question under the name."""
+    title = f"{name} ({ids[name]})" if name in ids else name
+    if asks := _ask(wish):
+        return f" [shape=diamond, label={_quote(title)[:-1]}\\n{_quote(asks)[1:]}]"
+    return f" [label={_quote(title)}]" if name in ids else ""
 
 
 def _arrow(parent: str, name: str) -> str:

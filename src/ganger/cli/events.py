@@ -26,7 +26,10 @@ _PAGE = 1_000
 @click.option("-f", "--follow", is_flag=True, help="Go on for ever (end it with Ctrl-C).")
 @click.option("-n", "--most", type=click.IntRange(0, 100_000), default=20, show_default=True, help="The last so many.")
 @click.option("--after", type=click.IntRange(0), help="All behind this position, in place of the last few.")
-@click.option("--fact", "facts", multiple=True, type=click.Choice([fact.value for fact in Fact]), metavar="FACT")
+@click.option(
+    "--fact", "facts", multiple=True, type=click.Choice([fact.value for fact in Fact]), metavar="FACT",
+    help="Only this fact, as the third column says it; may be given several times.",
+)  # fmt: skip
 @click.option("--queue", help="Only about this queue.")
 @click.option("--task", "tasks", type=read_id, multiple=True, metavar="ID", help="Only about this task.")
 def events(store: str | None, as_json: bool, **given: Any) -> None:

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 @take_store
 @take_json
 @click.option("--queue", default="default", show_default=True, help="The queue of tasks that name none.")
-@click.option("--format", "form", type=click.Choice(["toml", "json", "make"]), help="Default: by the file's name.")
+@click.option(
+    "--format", "form", type=click.Choice(["toml", "json", "yaml", "make"]), help="Default: by the file's name."
+)
 @click.option("--dry-run", is_flag=True, help="Only draw it; nothing is stored.")
 @click.option("--dot", is_flag=True, help="Draw it as DOT, for Graphviz.")
+@click.option("--wait", is_flag=True, help="Wait until all have ended; the exit code is that of `ganger wait`.")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 def graph(store: str | None, as_json: bool, file: TextIO, queue: str, **given: Any) -> None:
     """Store tasks that wait for each other, and draw them.
@@ -33,11 +36,18 @@ def graph(store: str | None, as_json: bool, file: TextIO, queue: str, **given: A
     _make(wishes, dict.fromkeys([queue, *(wish.queue or queue for wish in wishes.values())], 1), queue, file.name)
     ids: dict[str, int] = {}
     if not given["dry_run"]:
-        ids = run_engine(store, lambda engine: _submit(engine, wishes, queue, file.name), makes=True)
-    if as_json:
-        print_json({"group": ids.get(""), "tasks": {name: ids.get(name) for name in wishes}})
-    else:
-        _draw(wishes, ids, file.name, given["dot"])
+        ids = run_engine(store, lambda engine: submit_graph(engine, wishes, queue, file.name), makes=True)
+    group = ids.get("")
+    print_graph(wishes, ids, file.name, as_json=as_json, dot=given["dot"])
+    if given["wait"] and group is not None:
+        _wait(store, group, as_json)
+
+
+def _wait(store: str | None, group: int, as_json: bool) -> None:
+    from ganger.cli.wait import wait_for
+    from ganger.core.ids import TaskId
+
+    wait_for(store, as_json, [TaskId(group)])
 
 
 def _read(file: TextIO) -> str:
@@ -49,7 +59,7 @@ def _read(file: TextIO) -> str:
         raise BadInput(f"{file.name} is not a text in UTF-8: {error}") from None
 
 
-async def _submit(engine: "Engine", wishes: "Wishes", queue: str, title: str) -> dict[str, int]:
+async def submit_graph(engine: "Engine", wishes: "Wishes", queue: str, title: str) -> dict[str, int]:
     """The ids by name; the group's under the empty one."""
     from ganger.cli.tasks import find_queue
 
@@ -90,11 +100,15 @@ def _refuse_cycle(names: list[str], tasks: "list[NewTask]") -> None:
         raise CycleFound(f"these tasks wait for each other: {' -> '.join(words)}", tasks=words) from None
 
 
-def _draw(wishes: "Wishes", ids: dict[str, int], title: str, dot: bool) -> None:
+def print_graph(wishes: "Wishes", ids: dict[str, int], title: str, *, as_json: bool, dot: bool = False) -> None:
+    """Draw what was stored, or would be, and tell the group; or print the ids."""
     from ganger.cli.drawing import draw_dot, draw_text
     from ganger.cli.printing import tell
 
     group = ids.pop("", None)
+    if as_json:
+        print_json({"group": group, "tasks": {name: ids.get(name) for name in wishes}})
+        return
     click.echo(draw_dot(title, wishes, ids) if dot else draw_text(wishes, ids))
     if group is not None:
         tell(f"all of them are group {group}: ganger wait {group}, ganger cancel {group}")

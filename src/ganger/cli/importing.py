@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from ganger.cli.bars import show_storing
 from ganger.cli.opening import name_operator, run_engine, take_json, take_store
 from ganger.cli.printing import print_json
 
@@ -46,7 +47,9 @@ async def _import(engine: "Engine", lines: "Iterable[Any]") -> tuple[int, int]:
     queues = await _make_queues(engine, [line for line in read if isinstance(line, QueueLine)])
     tasks = [line for line in read if isinstance(line, TaskLine) and line.is_open]
     places = {line.id: -1 - index for index, line in enumerate(tasks)}
-    made = await engine.submit([_make(line, await _queue(engine, queues, line.queue), places) for line in tasks])
+    new = [_make(line, await _queue(engine, queues, line.queue), places) for line in tasks]
+    with show_storing(len(new)):
+        made = await engine.submit(new)
     born = set(range(len(tasks))) - set(made.existing)
     held: list[TaskId] = [made.ids[index] for index in sorted(born) if tasks[index].code == Status.HELD]
     if held:

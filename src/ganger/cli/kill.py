@@ -18,5 +18,8 @@ _REFUSALS: Final = {"wrong_status": "has ended already", "gone": "is not there"}
 @take_json
 @take_tasks
 def kill(store: str | None, as_json: bool, tasks: "tuple[TaskId, ...]") -> None:
-    """End tasks, whatever they do. Nodes kill those that run; those that wait are cancelled. Prints the ids."""
+    """End tasks, whatever they do; a group ends with all its members. Prints the ids.
+
+    Nodes kill those that run; those that wait are cancelled.
+    """
     run_act(store, as_json, _REFUSALS, lambda engine: engine.kill(tasks, by=name_operator()))

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.colours import paint_status
+from ganger.cli.opening import take_json, take_store, view_engine
 from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import STATUS_WORDS, list_statuses, read_id, say_length, say_status
 
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
     from ganger.engine.store import Page, Query
+    from ganger.engine.view import View
 
 _LONGEST_QUEUE = 16
+_FILTERS = ("queue", "statuses", "kind", "group", "parent", "key", "after")
 
 
 @click.command()
@@ -34,16 +37,16 @@ _LONGEST_QUEUE = 16
 @click.option("--from", "after", type=click.IntRange(0), help="Go on where the page before ended.")
 def ls(store: str | None, as_json: bool, **given: Any) -> None:
     """List tasks, the newest first."""
-    page, names = run_engine(store, lambda engine: _find(engine, given))
+    page, names = view_engine(store, lambda engine: _find(engine, given))
     if as_json:
         _print_lines(page, names)
     else:
-        _print_table(page, names)
+        _print_table(page, names, filtered=any(given[name] for name in _FILTERS))
     if page.next is not None:
         tell(f"there may be more: --from {page.next}")
 
 
-async def _find(engine: "Engine", given: dict[str, Any]) -> "tuple[Page, Names]":
+async def _find(engine: "Engine | View", given: dict[str, Any]) -> "tuple[Page, Names]":
     """One page. A bounded look may find nothing yet: then it goes on, so that what is printed is a page."""
     from ganger.cli.views import name_queues
 
@@ -56,7 +59,7 @@ async def _find(engine: "Engine", given: dict[str, Any]) -> "tuple[Page, Names]"
     return page._replace(tasks=tasks), await name_queues(engine)
 
 
-async def _query(engine: "Engine", given: dict[str, Any]) -> "Query":
+async def _query(engine: "Engine | View", given: dict[str, Any]) -> "Query":
     from ganger.cli.views import choose_queue
     from ganger.engine.store import Query
 
@@ -67,7 +70,7 @@ async def _query(engine: "Engine", given: dict[str, Any]) -> "Query":
     )  # fmt: skip
 
 
-async def _codes(engine: "Engine", words: tuple[str, ...]) -> tuple[int, ...] | None:
+async def _codes(engine: "Engine | View", words: tuple[str, ...]) -> tuple[int, ...] | None:
     """The codes that are asked for; a failure may have any code above 2, so those that occur are looked up."""
     from ganger.core.state import Status
 
@@ -85,14 +88,15 @@ def _print_lines(page: "Page", names: "Names") -> None:
         print_json(view_task(task, names))
 
 
-def _print_table(page: "Page", names: "Names") -> None:
+def _print_table(page: "Page", names: "Names", *, filtered: bool) -> None:
     from ganger.runtime.clock import SystemClock
 
     if not page.tasks:
-        tell("no tasks")
+        tell("no task is like that" if filtered else "no tasks yet: make one with `ganger submit -- echo hello`")
         return
     now = SystemClock().wall()
-    print_table(("ID", "STATUS", "QUEUE", "AGE", "TASK"), [_row(task, names, now) for task in page.tasks])
+    rows = [_row(task, names, now) for task in page.tasks]
+    print_table(("ID", "STATUS", "QUEUE", "AGE", "TASK"), rows, STATUS=paint_status)
 
 
 def _row(task: "Task", names: "Names", now: int) -> tuple[str, ...]:

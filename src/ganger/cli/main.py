@@ -1,5 +1,7 @@
 """The command `ganger`."""
 
+import atexit
+import gc
 import sys
 from typing import Final
 
@@ -7,18 +9,25 @@ import click
 
 from ganger import __version__
 from ganger.cli.loading import Commands
-from ganger.core.errors import BadInput, Conflict, Damage, GangerError, NotFound, StoreError
+from ganger.cli.overview import Overview
+from ganger.cli.printing import clean, tell
+from ganger.core.errors import BadInput, Conflict, Damage, GangerError, NotFound, StoreError, TurnedAway
 
 _PLACES: Final = {
     "add": "add:add",
     "audit": "audit:audit",
     "backup": "backup:backup",
     "cancel": "cancel:cancel",
+    "completion": "completion:completion",
     "doctor": "doctor:doctor",
+    "drain": "drain:drain",
+    "edit": "edit:edit",
     "events": "events:events",
     "export": "export:export",
+    "family": "family:family",
     "graph": "graph:graph",
     "hold": "hold:hold",
+    "if": "conditions:ask_once",
     "import": "importing:import_tasks",
     "kick": "kick:kick",
     "kill": "kill:kill",
@@ -34,10 +43,14 @@ _PLACES: Final = {
     "rm": "rm:rm",
     "run": "run:run",
     "schedule": "schedule:schedule",
+    "server": "server:server",
     "show": "show:show",
     "stats": "stats:stats",
     "submit": "submit:submit",
+    "systemd": "systemd:systemd",
+    "token": "token:token",
     "top": "top:top",
+    "until": "conditions:until",
     "up": "up:up",
     "wait": "wait:wait",
     "why": "why:why",
@@ -50,25 +63,28 @@ _EXITS: Final[tuple[tuple[type[GangerError], int], ...]] = (
     (Conflict, 4),
     (StoreError, 5),
     (Damage, 6),
+    (TurnedAway, 7),
 )
 _INTERRUPTED: Final = 130
 
 
-class Door(click.Group):
+class Door(Overview):
     """Tells an error of ours as one line on standard error, with its code, and exits with the number of its branch."""
 
     def invoke(self, ctx: click.Context) -> object:
+        # What is loaded stays to the end: the collector need not look through all of it when the process ends.
+        atexit.register(gc.freeze)
         try:
             return super().invoke(ctx)
         except GangerError as error:
-            click.echo(f"ganger: {error.message} [{error.code}]", err=True)
+            tell(f"ganger: {clean(error.message)} [{error.code}]")
             sys.exit(choose_exit(error))
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
 
 
 def choose_exit(error: GangerError) -> int:
-    """2 the request is wrong, 3 not found, 4 not as things stand, 5 the store cannot serve, 6 damage, else 1."""
+    """2 a wrong request, 3 not found, 4 not as things stand, 5 the store cannot serve, 6 damage, 7 refused, else 1."""
     return next((code for kind, code in _EXITS if isinstance(error, kind)), 1)
 
 

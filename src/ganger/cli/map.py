@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ganger.cli.bars import show_count
+from ganger.cli.bars import show_count, show_storing
 from ganger.cli.opening import name_operator, run_engine, take_json, take_store
 from ganger.cli.printing import clean, cut, print_json, tell
+from ganger.cli.wait import FAILED_EXIT, HELD_EXIT
 from ganger.cli.words import read_duration, read_pair, say_status
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, is_final
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ganger.core.task import NewTask
     from ganger.engine.engine import Engine
 
-FAILED_EXIT = 1
 _TICK = 0.25
 _WINDOW = 1_000
 """So many of the first that have not ended are watched at once: tasks run in about the order of their ids."""
@@ -58,7 +58,8 @@ def map_items(store: str | None, as_json: bool, template: str, items: tuple[str,
 
     In the command, {} is the item, {.} the item without its ending, {/} without its folders, {#} its number. A command
     without any gets the item at its end. There is no shell: an item stays one word, whatever is in it. Without items
-    the lines of standard input are taken. Exits with 1 if a task did not succeed.
+    the lines of standard input are taken. Exits with 1 if a task did not succeed, and with 4 if all that is left is
+    held: see `ganger why`, then `ganger kick` or `ganger cancel`.
     """
     commands = _make_commands(template, items or _read_items(given["null"]))
     if not commands:
@@ -66,6 +67,8 @@ def map_items(store: str | None, as_json: bool, template: str, items: tuple[str,
         return
     ends = run_engine(store, lambda engine: _map(engine, template, commands, given), makes=True)
     _print(ends, as_json)
+    if Status.HELD in ends.values():
+        sys.exit(HELD_EXIT)
     if any(status != Status.SUCCEEDED for status in ends.values()):
         sys.exit(FAILED_EXIT)
 
@@ -92,7 +95,8 @@ async def _map(engine: "Engine", title: str, commands: list[list[str]], given: d
     from ganger.cli.tasks import find_queue
 
     queue = await find_queue(engine, given["queue"])
-    group, *ids = (await engine.submit(_make(title, commands, given, int(queue.id)))).ids
+    with show_storing(len(commands)):
+        group, *ids = (await engine.submit(_make(title, commands, given, int(queue.id)))).ids
     tell(f"{_count(ids)} in group {group}; if you leave, work goes on: `ganger cancel {group}` ends it")
     if not any(node.here for node in await engine.nodes.all()):
         tell("waiting: no node is here; start one with `ganger up` in another terminal")
@@ -114,28 +118,48 @@ def _make(title: str, commands: list[list[str]], given: dict[str, Any], queue: i
 
 
 async def _wait(engine: "Engine", ids: Sequence[TaskId], keep_going: bool) -> Ends:
-    """How all ended, in their order. After a failure those that wait are cancelled, and those that run may finish."""
+    """How all ended, in their order. After a failure those that wait are cancelled, and those that run may finish.
+
+    Held ones are given up when nothing else is left.
+    """
     ends: dict[TaskId, int | None] = {}
     left = list(ids)
     with show_count("running", len(ids)) as seen:
         while left:
             window = left[:_WINDOW]
             statuses = dict(zip(window, (await engine.wait(window, _TICK)).statuses, strict=True))
-            ended = {task: status for task, status in statuses.items() if status is None or is_final(status)}
-            ends |= ended
-            left = [task for task in window if task not in ended] + left[_WINDOW:]
-            seen(len(ends))
-            if left and not keep_going and any(status != Status.SUCCEEDED for status in ended.values()):
-                await engine.cancel(left, by=name_operator())
+            new = {task: status for task, status in statuses.items() if _rests(status)}
+            ends |= new
+            seen(sum(status != Status.HELD for status in ends.values()))
+            if not keep_going and any(status not in (Status.SUCCEEDED, Status.HELD) for status in new.values()):
+                await _cancel_rest(engine, ids, ends)
                 keep_going = True
+            left = [task for task in window if task not in new] + left[_WINDOW:] or await _find_kicked(engine, ends)
     return {task: ends[task] for task in ids}
 
 
+async def _cancel_rest(engine: "Engine", ids: Sequence[TaskId], ends: Ends) -> None:
+    rest = [task for task in ids if ends.get(task, Status.HELD) == Status.HELD]
+    if rest:
+        await engine.cancel(rest, by=name_operator())
+
+
+def _rests(status: int | None) -> bool:
+    return status is None or is_final(status) or status == Status.HELD
+
+
+async def _find_kicked(engine: "Engine", ends: Ends) -> list[TaskId]:
+    """Those that were held when they were looked at, and are not any more."""
+    held = [task for task, status in ends.items() if status == Status.HELD]
+    found = await engine.tasks(held)
+    return [task for task, now in zip(held, found, strict=True) if now is None or now.status != Status.HELD]
+
+
 async def _copy(engine: "Engine", task: TaskId, status: int | None) -> None:
-    from ganger.cli.logs import Copy
+    from ganger.cli.logs import copy_output
 
     if status is not None:
-        await Copy(engine, task, None, None).run(follow=False)
+        await copy_output(engine, task, None, None)
 
 
 async def _tell_failures(engine: "Engine", commands: Mapping[TaskId, list[str]], ends: Ends) -> None:

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.opening import take_json, take_store, view_engine
 from ganger.cli.printing import print_json, print_table, tell
-from ganger.cli.words import say_length
+from ganger.cli.words import say_bytes, say_length
+from ganger.core.node import NodeState
 
 if TYPE_CHECKING:
     from ganger.core.node import Node
 
-COLUMNS = ("NODE", "STATE", "SEEN", "SLOTS", "QUEUES", "LABELS")
+_START = ": start one with `ganger up`"
+COLUMNS = ("NODE", "STATE", "SEEN", "SLOTS", "HELD", "LOAD", "MEMORY", "QUEUES", "LABELS")
 
 
 @click.command()
@@ -22,7 +24,7 @@ def nodes(store: str | None, as_json: bool, everyone: bool) -> None:
     """List the nodes that are here."""
     from ganger.cli.views import view_node
 
-    found = run_engine(store, lambda engine: engine.nodes.all())
+    found = view_engine(store, lambda engine: engine.nodes.all())
     shown = [node for node in found if everyone or node.here]
     if as_json:
         for node in shown:
@@ -30,16 +32,30 @@ def nodes(store: str | None, as_json: bool, everyone: bool) -> None:
     elif shown:
         print_table(COLUMNS, list(map(node_row, shown)))
     else:
-        tell("no node is here" + ("" if len(found) == len(shown) else f"; {len(found)} were: see --all"))
+        tell("no node is here" + (_START if len(found) == len(shown) else f"; {len(found)} were: see --all"))
 
 
 def node_row(node: "Node") -> tuple[str, ...]:
-    """What a person sees of a node; one that is here and has missed its beats is silent."""
+    """What a person sees of a node: slots in use of all, tasks that it holds, load and memory of its machine."""
     from ganger.runtime.clock import SystemClock
 
     clock = SystemClock()
-    state = "silent" if node.here and not node.live(clock.now()) else str(node.state)
     seen = f"{say_length(clock.wall() - node.seen)} ago"
-    slots = "-" if node.slots is None else str(node.slots)
     queues = "all" if node.queues is None else ",".join(node.queues)
-    return node.name, state, seen, slots, queues, ",".join(node.labels)
+    return node.name, _say_state(node, clock.now()), seen, *_say_vitals(node), queues, ",".join(node.labels)
+
+
+def _say_state(node: "Node", now: int) -> str:
+    """One that is here and has missed its beats is silent; one that says that it takes no work is unready."""
+    if node.here and now >= node.until:
+        return "silent"
+    troubled = node.state == NodeState.ACTIVE and node.vitals is not None and node.vitals.trouble
+    return "unready" if troubled else str(node.state)
+
+
+def _say_vitals(node: "Node") -> tuple[str, str, str, str]:
+    told = node.vitals
+    if told is None or not node.here:
+        return "-" if node.slots is None else str(node.slots), "-", "-", "-"
+    memory = f"{told.memory / told.size:.0%} of {say_bytes(told.size, 0)}" if told.size else "-"
+    return f"{told.used}/{told.slots}", str(told.held), f"{told.load:.2f}", memory

@@ -1,13 +1,14 @@
 """How a command gets at the engine: where the store is, whether it must be there, and who acts."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from ganger.assembly.location import Location
     from ganger.engine.engine import Engine
+    from ganger.engine.view import View
 
 T = TypeVar("T")
 
@@ -31,6 +32,23 @@ async def _run(store: str | None, body: "Callable[[Engine], Awaitable[T]]") -> T
 
     async with open_engine(store, upkeep=False) as engine:
         return await body(engine)
+
+
+def view_engine(store: str | None, body: "Callable[[Engine | View], Coroutine[Any, Any, T]]") -> T:
+    """Run a body that reads and waits for nothing: over one glance at the store, or over the engine if that must be."""
+    found = find_store(store)
+    if found is not None:
+        from contextlib import suppress
+
+        from ganger.assembly.glance import view_store
+        from ganger.core.errors import StoreError
+        from ganger.engine.view import finish
+
+        # What a glance cannot read, the engine reads, or says better what is wrong.
+        with suppress(StoreError), view_store(found) as view:
+            if view is not None:
+                return finish(body(view))
+    return run_engine(store, body)
 
 
 def find_store(store: str | None) -> "Location | None":

@@ -1,20 +1,45 @@
 """What a command prints: tables for people, lines of JSON for programs, messages on standard error."""
 
 import json
-import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
+Painter = Callable[[str], str]
+
 _GAP = "  "
 _NARROWEST = 10
+_HANGING = "  "
 
 
 def tell(message: str) -> None:
-    """A message for the person, apart from the output."""
-    click.echo(message, err=True)
+    """A message for the person, apart from the output; on a terminal it is folded between words."""
+    for line in message.split("\n"):
+        for part in fold(line, _HANGING) if sys.stderr.isatty() else [line]:
+            # Not by click, which writes past a live view: that one would draw over the message.
+            print(part, file=sys.stderr, flush=True)
+
+
+def fold(text: str, hanging: str = "") -> list[str]:
+    """The text in lines as wide as the terminal, those behind the first indented; what is not plain stays one line."""
+    wide = _columns()
+    if not text.isascii() or len(text) <= wide:
+        return [text]
+    import textwrap
+
+    # A command in a message is copied as it stands: it is never parted inside a word or at a hyphen.
+    return textwrap.wrap(
+        text, max(_NARROWEST, wide), subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _columns() -> int:
+    """How wide the terminal is."""
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def print_json(value: object) -> None:
@@ -35,25 +60,40 @@ def _fold(text: str, indent: int) -> list[str]:
         return [text] if text else []
     import textwrap
 
-    return textwrap.wrap(text, max(_NARROWEST, shutil.get_terminal_size().columns - indent))
+    room = max(_NARROWEST, _columns() - indent)
+    return textwrap.wrap(text, room, break_on_hyphens=False)
 
 
 def print_line(text: str) -> None:
     """One line, cut where the terminal ends."""
-    click.echo(cut(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
+    click.echo(cut(text, _columns()) if sys.stdout.isatty() else text)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Aligned columns; numbers to the right. On a terminal the last column is cut where the line ends."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], **paint: Painter) -> None:
+    """Aligned columns; numbers to the right.
+
+    On a terminal the last column is cut where the line ends, and cells of the columns in `paint` are coloured by it.
+    """
+    if sys.stdout.isatty():
+        lines = lay_out(columns, rows, _columns(), **paint)
+    else:
+        lines = lay_out(columns, rows, None)
+    for line in lines:
+        click.echo(line)
+
+
+def lay_out(columns: Sequence[str], rows: Iterable[Sequence[str]], wide: int | None, **paint: Painter) -> list[str]:
+    """The lines of a table, the heading first; the last column is cut at a width, if one is given."""
     table = [tuple(columns), *(tuple(clean(cell) for cell in row) for row in rows)]
     widths = [max(map(measure, column)) for column in zip(*table, strict=True)]
     right = [all(_is_number(cell) for cell in column[1:]) for column in zip(*table, strict=True)]
-    if sys.stdout.isatty():
+    if wide is not None:
         used = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(_NARROWEST, shutil.get_terminal_size().columns - used))
-    for row in table:
-        cells = [_pad(cell, wide, at_right) for cell, wide, at_right in zip(row, widths, right, strict=True)]
-        click.echo(_GAP.join(cells).rstrip())
+        widths[-1] = min(widths[-1], max(_NARROWEST, wide - used))
+    heading, *lines = [list(map(_pad, row, widths, right)) for row in table]
+    painters = [paint.get(name, str) for name in columns]
+    painted = [[painter(cell) for painter, cell in zip(painters, line, strict=True)] for line in lines]
+    return [_GAP.join(line).rstrip() for line in (heading, *painted)]
 
 
 def clean(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import click
 
+from ganger.cli.inside import find_attempt
 from ganger.cli.opening import run_engine, take_store
 
 
@@ -14,7 +15,5 @@ def progress(store: str | None, percent: float, text: str | None) -> None:
 
     Exits with 4 if the attempt has lost its lease: then another may have the task, and it should end.
     """
-    from ganger.assembly.settings import find_lease
-
-    lease = find_lease()
+    lease = find_attempt(store)
     run_engine(store, lambda engine: engine.progress(lease, percent, text))

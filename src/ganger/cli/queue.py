@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ganger.cli.opening import name_operator, run_engine, take_json, take_store
+from ganger.cli.opening import name_operator, run_engine, take_json, take_store, view_engine
+from ganger.cli.overview import Brief
 from ganger.cli.policy import NONE, apply, take_policy
 from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import read_duration, say_time
@@ -12,11 +13,12 @@ from ganger.cli.words import read_duration, say_time
 if TYPE_CHECKING:
     from ganger.core.queue import Counts, Policy, Queue
     from ganger.engine.engine import Engine
+    from ganger.engine.view import View
 
 take_name = click.argument("name", metavar="QUEUE")
 
 
-@click.group()
+@click.group(cls=Brief)
 def queue() -> None:
     """Make, change, pause and remove queues. A queue is named by its name, or as id:3 if two bear it."""
 
@@ -27,18 +29,18 @@ def queue() -> None:
 def ls(store: str | None, as_json: bool) -> None:
     """List the queues."""
 
-    async def read(engine: "Engine") -> "tuple[list[Queue], dict[int, Counts]]":
+    async def read(engine: "Engine | View") -> "tuple[list[Queue], dict[int, Counts]]":
         counts, _ = await engine.counts()
         return await engine.queues.all(), {int(count.queue): count for count in counts}
 
-    queues, counts = run_engine(store, read)
+    queues, counts = view_engine(store, read)
     if as_json:
         _print_lines(queues)
     elif queues:
         rows = [_row(each, counts.get(int(each.id))) for each in queues]
-        print_table(("ID", "QUEUE", "TASKS", "TODO", "STATE", "POLICY"), rows)
+        print_table(("ID", "QUEUE", "TASKS", "OPEN", "STATE", "POLICY"), rows)
     else:
-        tell("no queues")
+        tell("no queues yet: make one with `ganger queue create`")
 
 
 def _print_lines(queues: "list[Queue]") -> None:
@@ -51,9 +53,16 @@ def _print_lines(queues: "list[Queue]") -> None:
 def _row(each: "Queue", counts: "Counts | None") -> tuple[str, ...]:
     from ganger.runtime.clock import SystemClock
 
-    total, todo = (0, 0) if counts is None else (counts.total, counts.todo)
+    total, waits = (0, 0) if counts is None else (counts.total, _count_open(counts))
     paused = each.paused(SystemClock().wall())
-    return str(each.id), each.name, str(total), str(todo), "paused" if paused else "open", _differences(each.policy)
+    return str(each.id), each.name, str(total), str(waits), "paused" if paused else "open", _differences(each.policy)
+
+
+def _count_open(counts: "Counts") -> int:
+    """How many have not ended. `todo` is another number: by its old definition it counts what was cancelled too."""
+    from ganger.core.state import is_final
+
+    return sum(n for code, n in counts.by_status.items() if not is_final(code))
 
 
 def _differences(policy: "Policy") -> str:
@@ -149,14 +158,18 @@ def resume(store: str | None, as_json: bool, name: str) -> None:
 @click.option("--drop", is_flag=True, help="Cancel the tasks that wait in it; those that run still refuse.")
 @take_name
 def rm(store: str | None, as_json: bool, name: str, drop: bool) -> None:
-    """Remove a queue that has no open tasks."""
+    """Remove a queue that has no open tasks; those that have ended go with it."""
 
-    async def act(engine: "Engine") -> "Queue":
+    async def act(engine: "Engine") -> "tuple[Queue, int]":
         found = await _choose(engine, name)
+        counts, _ = await engine.counts()
         await engine.queues.delete(found.id, by=name_operator(), drop=drop)
-        return found
+        return found, next((each.total for each in counts if each.queue == found.id), 0)
 
-    _print(run_engine(store, act), as_json)
+    removed, tasks = run_engine(store, act)
+    _print(removed, as_json)
+    if tasks:
+        tell("its 1 task went with it" if tasks == 1 else f"its {tasks} tasks went with it")
 
 
 async def _choose(engine: "Engine", name: str) -> "Queue":

@@ -7,16 +7,21 @@ import click
 
 from ganger.cli.opening import run_engine, take_store
 from ganger.cli.printing import tell
+from ganger.cli.wait import HELD_EXIT, tell_held
 from ganger.cli.words import read_duration, read_pair
 from ganger.core.state import Status
 
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
     from ganger.engine.engine import Engine
+    from ganger.engine.wait import Waited
 
 _FAILED = 1
 _KILLED = 143
 _LARGEST = 255
+_LAST_WORDS = 0.5
+"""Seconds in which what a held task has written is still shown."""
+
 _PLAIN: Final[dict[str, Any]] = {
     "delay": 0,
     "key": None,
@@ -38,14 +43,16 @@ _PLAIN: Final[dict[str, Any]] = {
 @click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(store: str | None, **given: Any) -> None:
-    """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code."""
+    """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code.
+
+    A task that is held, which may last for ever, is not waited for: that exits with 4.
+    """
     if bool(given["command"]) == (given["script"] is not None):
         raise click.UsageError("give either a command after -- or a script with --shell")
     sys.exit(run_engine(store, lambda engine: _run(engine, {**_PLAIN, **given}), makes=True))
 
 
 async def _run(engine: "Engine", given: dict[str, Any]) -> int:
-    from ganger.cli.logs import Copy
     from ganger.cli.submit import make_command
     from ganger.cli.tasks import find_queue
 
@@ -53,9 +60,29 @@ async def _run(engine: "Engine", given: dict[str, Any]) -> int:
     (task,) = (await engine.submit([make_command(given, int(queue.id))])).ids
     if not any(node.here for node in await engine.nodes.all()):
         tell(f"task {task} waits: no node is here to run it; start one with `ganger up` in another terminal")
-    await Copy(engine, task, None, None).run(follow=True)
-    (status,) = (await engine.wait([task])).statuses
-    return await _code(engine, task, status)
+    waited = await _show(engine, task)
+    return HELD_EXIT if waited.held else await _code(engine, task, waited.statuses[0])
+
+
+async def _show(engine: "Engine", task: "TaskId") -> "Waited":
+    """Show what it writes until it has ended, or until it is held, which may last for ever."""
+    import asyncio
+
+    from ganger.cli.logs import follow_output
+
+    following = asyncio.ensure_future(follow_output(engine, task))
+    waiting = asyncio.ensure_future(engine.wait([task], until_held=True))
+    try:
+        await asyncio.wait([following, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done() and waiting.result().held:
+            await asyncio.wait([following], timeout=_LAST_WORDS)
+            tell_held(task)
+        else:
+            await following
+        return await waiting
+    finally:
+        following.cancel()
+        waiting.cancel()
 
 
 async def _code(engine: "Engine", task: "TaskId", status: int | None) -> int:

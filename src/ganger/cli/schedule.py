@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ganger.cli.opening import name_operator, run_engine, take_json, take_store
+from ganger.cli.overview import Brief
 from ganger.cli.printing import print_json, print_table, tell
+from ganger.cli.sync import sync
 from ganger.cli.words import read_duration, read_pair, say_length, say_second
 from ganger.core.schedule import Missed, Schedule
 
@@ -30,9 +32,12 @@ take_zone = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Brief)
 def schedule() -> None:
     """Make tasks at times or in intervals. The nodes make the ticks, each once, whichever of them are there."""
+
+
+schedule.add_command(sync)
 
 
 @schedule.command()
@@ -119,7 +124,7 @@ def ls(store: str | None, as_json: bool) -> None:
         columns = ("SCHEDULE", "NEXT", "WHEN", "LAST", "QUEUE", "TASK")
         print_table(columns, [_row(planned, names) for planned in found])
     else:
-        tell("no schedules")
+        tell("no schedules yet: see `ganger schedule add --help`")
 
 
 def _row(planned: "Planned", names: "Names") -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
 from ganger.cli.printing import clean, print_json, print_pairs, print_table
-from ganger.cli.words import read_id, say_length, say_second, say_status, say_time
+from ganger.cli.words import read_id, say_duration, say_second, say_status, say_time
 
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ganger.engine.store import Look
 
 _SPEC_SHOWN = 65_536
+_LONG = 10_000
 
 
 @click.command()
@@ -76,7 +77,7 @@ def _describe(task: "Task", queue: str) -> dict[str, str]:
         "group": str(task.group or ""),
         "retry of": str(task.retry_of or ""),
         "needs labels": ", ".join(task.requires),
-        "timeout": "" if task.timeout is None else say_length(task.timeout),
+        "timeout": "" if task.timeout is None else say_duration(task.timeout),
         "attempts": f"{task.attempts}, and {task.crashes} crashes" if task.crashes else str(task.attempts or ""),
         "created": say_time(task.created),
         "due": say_time(task.due),
@@ -102,4 +103,9 @@ def _relate(look: "Look") -> dict[str, str]:
 def _attempt(attempt: "Attempt") -> tuple[str, ...]:
     begun = attempt.started or attempt.claimed
     outcome = f"{attempt.outcome}: {attempt.reason}" if attempt.reason else attempt.outcome
-    return str(attempt.fence), attempt.holder, say_second(begun), say_length(attempt.ended - begun), outcome
+    return str(attempt.fence), attempt.holder, say_second(begun), _took(attempt.ended - begun), outcome
+
+
+def _took(milliseconds: int) -> str:
+    """Exactly where it is short; whole seconds where nobody counts more."""
+    return say_duration(milliseconds if milliseconds < _LONG else milliseconds // 1_000 * 1_000)

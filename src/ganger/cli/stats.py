@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.opening import run_engine, take_json, take_store
+from ganger.cli.opening import take_json, take_store, view_engine
 from ganger.cli.printing import cut, print_json, print_table, tell
 from ganger.core.state import ENDED_UNFINISHED, LEASED, Status
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ganger.cli.views import Names
     from ganger.core.queue import Counts
     from ganger.engine.engine import Engine
+    from ganger.engine.view import View
 
 COLUMNS = ("QUEUE", "WAIT", "HELD", "RUN", "DONE", "FAIL", "ENDED", "TOTAL")
 _LONGEST_QUEUE = 32
@@ -24,20 +25,20 @@ _LONGEST_QUEUE = 32
 def stats(store: str | None, as_json: bool) -> None:
     """Count the tasks of each queue. ENDED are those that were cancelled, killed or lost."""
 
-    async def read(engine: "Engine") -> "tuple[list[Counts], Mapping[int, dict[str, int]], Names]":
+    async def read(engine: "Engine | View") -> "tuple[list[Counts], Mapping[int, dict[str, int]], Names]":
         from ganger.cli.views import name_queues
 
         counts, told = await engine.counts()
         return counts, {int(queue): facts for queue, facts in told.items()}, await name_queues(engine)
 
-    counts, told, names = run_engine(store, read)
+    counts, told, names = view_engine(store, read)
     if as_json:
         for each in counts:
             print_json(_view(each, names, told.get(int(each.queue), {})))
     elif counts:
         print_table(COLUMNS, [count_row(names.get(each.queue, str(each.queue)), each.by_status) for each in counts])
     else:
-        tell("no queues")
+        tell("no queues yet: the first `ganger submit` makes one")
 
 
 def _view(counts: "Counts", names: "Names", told: Mapping[str, int]) -> dict[str, object]:

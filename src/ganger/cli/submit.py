@@ -37,7 +37,11 @@ _SHOWN = 200
 @click.option("--key", help="A name that only one task may have; refused if another has it.")
 @click.option("--once", is_flag=True, help="With --key: if a task has the key, print its id instead.")
 @click.option(
-    "--after", "parents", multiple=True, metavar="ID[:ON]", help="Wait for a task; ON is success, finished or failed."
+    "--after",
+    "parents",
+    multiple=True,
+    metavar="ID[:ON]",
+    help="Wait for a task; ON: success, finished, failed, then, else.",
 )
 @click.option("--description", help="What people see in lists (default: the command).")
 @click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long.")
@@ -68,8 +72,15 @@ async def _submit(engine: "Engine", given: dict[str, Any]) -> "Submitted":
     return await engine.submit([make_command(given, int(queue.id))])
 
 
-def make_command(given: dict[str, Any], queue: int) -> "NewTask":
+def describe(given: dict[str, Any]) -> str:
+    """A command or a script as lists show it."""
     import shlex
+
+    text: str = given["script"] or shlex.join(given["command"])
+    return text[:_SHOWN]
+
+
+def make_command(given: dict[str, Any], queue: int) -> "NewTask":
     from pathlib import Path
 
     from ganger.cli.tasks import Wish, make_task
@@ -82,6 +93,6 @@ def make_command(given: dict[str, Any], queue: int) -> "NewTask":
         shell=given["script"],
         cwd=str(Path(given["cwd"] or ".").absolute()),
         requires=list(given["labels"]),
-        description=given["description"] or (given["script"] or shlex.join(given["command"]))[:_SHOWN],
+        description=given["description"] or describe(given),
     )
     return make_task(wish, queue, {})

@@ -1,19 +1,22 @@
 """From what a person wrote, in options or in a file, to a task of the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ganger.cli.opening import name_operator
+from ganger.core import expression
 from ganger.core.errors import BadInput, QueueNotFound, UnknownParent
 from ganger.core.graph import Edge, On
 from ganger.core.ids import QueueId
 from ganger.core.queue import Queue
 from ganger.core.retry import Retry, to_text
 from ganger.core.task import DEFAULT_PRIORITY, Kind, NewTask, OnConflict
+from ganger.engine.conditions import plan_condition
 from ganger.engine.engine import Engine
-from ganger.wire.specs import CommandSpec, ConditionSpec, FunctionSpec, ShellSpec, encode
+from ganger.wire.specs import CommandSpec, ConditionSpec, Expression, FunctionSpec, ShellSpec, encode
 
 DEFAULT_QUEUE: Final = "default"
 
@@ -21,8 +24,8 @@ DEFAULT_QUEUE: Final = "default"
 class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A task as people write it. Times are milliseconds; `retries` is how often it is tried again after a failure.
 
-    `after` names parents, each with `:finished` or `:failed` behind it if it need not succeed. A wish without a
-    command, script, function or condition is a point where others meet.
+    `after` names parents, each with `:finished` or `:failed` behind it if it need not succeed, and a condition with
+    `:then` or `:else`. A wish without a command, script, function or condition is a point where others meet.
     """
 
     command: list[str] = []
@@ -60,10 +63,11 @@ async def find_queue(engine: Engine, name: str) -> Queue:
 
 def make_task(wish: Wish, queue: int, places: Mapping[str, int], group: int = 0) -> NewTask:
     """The task that is wished for. `places` are the names that `after` may use, with what stands for each."""
-    kind, spec = _spec(wish)
+    edges = tuple(_edge(text, places) for text in wish.after)
+    kind, spec = _spec(_number(wish, edges, places))
     return NewTask(
         QueueId(queue), kind, spec, wish.priority, wish.delay,
-        parents=tuple(_edge(text, places) for text in wish.after),
+        parents=edges,
         join=wish.join,
         group=group,
         key=wish.key,
@@ -72,7 +76,20 @@ def make_task(wish: Wish, queue: int, places: Mapping[str, int], group: int = 0)
         retry=None if wish.retries is None else to_text(Retry(wish.retries + 1)),
         timeout=wish.timeout,
         requires=tuple(wish.requires),
+        due=None if wish.condition is None or wish.delay else plan_condition(wish.condition),
     )  # fmt: skip
+
+
+def _number(wish: Wish, edges: Sequence[Edge], places: Mapping[str, int]) -> Wish:
+    """A condition whose expression names parents, with their rank by id instead: those to be stored come last."""
+    spec = wish.condition
+    if spec is None or not isinstance(spec.probe, Expression):
+        return wish
+    ranked = sorted({edge.parent for edge in edges}, key=lambda parent: (parent < 0, abs(parent)))
+    numbers = {name: -1 - ranked.index(place) for name, place in places.items() if place in ranked}
+    text = expression.number_parents(spec.probe.text, numbers)
+    expression.check(text)
+    return replace(wish, condition=replace(spec, probe=Expression(text)))
 
 
 def _spec(wish: Wish) -> tuple[str, bytes]:
@@ -80,6 +97,8 @@ def _spec(wish: Wish) -> tuple[str, bytes]:
         return _encode(wish)
     except UnicodeEncodeError as error:
         raise BadInput(f"a task is kept as UTF-8, and this is none: {error.object!r:.80}") from None
+    except RecursionError:
+        raise BadInput("an argument is nested too deeply, or holds itself") from None
 
 
 def _encode(wish: Wish) -> tuple[str, bytes]:
@@ -96,10 +115,14 @@ def _encode(wish: Wish) -> tuple[str, bytes]:
     return (Kind.CONDITION, encode(wish.condition)) if wish.condition is not None else (Kind.GROUP, b"")
 
 
-def _edge(text: str, places: Mapping[str, int]) -> Edge:
+def split_edge(text: str) -> tuple[str, str]:
+    """`name:finished` is the name and what is asked of it; a name alone asks for success."""
     name, _, on = text.rpartition(":")
-    if not name or on not in set(On):
-        name, on = text, On.SUCCESS.value
+    return (name, on) if name and on in set(On) else (text, On.SUCCESS.value)
+
+
+def _edge(text: str, places: Mapping[str, int]) -> Edge:
+    name, on = split_edge(text)
     if name in places:
         return Edge(places[name], on)
     if not (name.isascii() and name.isdecimal()):

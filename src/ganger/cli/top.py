@@ -1,5 +1,6 @@
 """`ganger top`: queues, nodes and running tasks, live on the whole screen."""
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ganger.cli.opening import run_engine, take_store
-from ganger.cli.printing import clean, print_table
+from ganger.cli.printing import lay_out, print_table
 from ganger.cli.words import say_length, say_second
 from ganger.core.state import LEASED, Status
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from ganger.core.node import Node
@@ -169,8 +169,14 @@ def _draw(parts: Sequence[Part]) -> "Group":
     from ganger.runtime.clock import SystemClock
 
     title = Text(f"ganger   {say_second(SystemClock().wall())}   q ends this view", style="dim")
-    drawn = [item for part in parts if part.rows for item in (_draw_table(part), _rest(part))]
-    return Group(title, Text(""), *(drawn or [Text("nothing here yet")]))
+    return Group(title, Text(""), draw_parts(parts) if any(part.rows for part in parts) else Text("nothing here yet"))
+
+
+def draw_parts(parts: Sequence[Part]) -> "Group":
+    """Those that have rows, each with an empty line behind it."""
+    from rich.console import Group
+
+    return Group(*(item for part in parts if part.rows for item in (_draw_table(part), _rest(part))))
 
 
 def _rest(part: Part) -> "Text":
@@ -179,14 +185,9 @@ def _rest(part: Part) -> "Text":
     return Text(f"and {part.more} more" if part.more else "", style="dim")
 
 
-def _draw_table(part: Part) -> "Table":
-    from rich.table import Table
+def _draw_table(part: Part) -> "Group":
+    from rich.console import Group
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column, *cells in zip(part.columns, *part.rows, strict=True):
-        number = all(cell.isdecimal() for cell in cells)
-        table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if number else "left")
-    for row in part.rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
-    return table
+    heading, *lines = lay_out(part.columns, part.rows, shutil.get_terminal_size().columns)
+    return Group(Text(heading, style="bold"), *map(Text, lines))

@@ -1,24 +1,24 @@
-"""`ganger up`: upkeep and a node on one file, in the foreground, with a view of what happens."""
+"""`ganger up`: the server, upkeep and a node on one file, in the foreground, with a view of what happens."""
 
-import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ganger.cli.opening import take_store
-from ganger.cli.printing import tell
+from ganger.cli.server import take_insecure, take_listen
+from ganger.cli.words import read_duration
 
 if TYPE_CHECKING:
-    import asyncio
+    from rich.console import Group
 
-    from rich.table import Table
-
-    from ganger.assembly.node import OpenNode
+    from ganger.assembly.settings import Settings
+    from ganger.cli.serving import Ending
     from ganger.engine.engine import Engine
+    from ganger.node.options import NodeOptions
 
 _REFRESH = 0.5
-_RUNNING_SHOWN = 10
+_SHOWN = 18
 
 
 @click.command()
@@ -28,43 +28,81 @@ _RUNNING_SHOWN = 10
 @click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Take tasks of this queue only; repeatable.")
 @click.option("--ignore", multiple=True, metavar="QUEUE", help="Take no tasks of this queue; repeatable.")
 @click.option("--label", "labels", multiple=True, help="Take tasks that ask for this label; repeatable.")
-@click.option("--path", "paths", multiple=True, type=click.Path(), help="Look for functions here first; repeatable.")
+@click.option("--path", "paths", multiple=True, type=click.Path(), help="Look for code here first; repeatable.")
+@click.option("--app", "apps", multiple=True, metavar="MODULE:APP", help="Write the schedules of this app; repeatable.")
+@click.option("--grace", type=read_duration, metavar="DURATION", help="A drain waits so long (default: to the end).")
+@click.option("--handover", type=read_duration, metavar="DURATION", help="Commands outlive a restart so long (10m).")
+@click.option("--no-server", is_flag=True, help="Run tasks only, and serve no HTTP API.")
+@take_listen
+@take_insecure
 @click.option("--quiet", is_flag=True, help="No view, also on a terminal.")
 def up(store: str | None, quiet: bool, **given: Any) -> None:
-    """Run tasks here until you press Ctrl-C: then what runs may finish; a second Ctrl-C ends it."""
-    import asyncio
+    """Run tasks here until you press Ctrl-C: then what runs may finish; a second Ctrl-C ends it.
 
-    asyncio.run(_up(store, given, watched=sys.stdout.isatty() and not quiet))
-
-
-async def _up(store: str | None, given: dict[str, Any], watched: bool) -> None:
+    HUP starts it anew in place and USR1 ends it; commands run on, and the next node of its name goes on with them.
+    """
     import asyncio
     import os
+
+    from ganger.cli.serving import Ending, start_anew
+
+    if asyncio.run(_up(store, given, watched=sys.stdout.isatty() and not quiet)) is Ending.RESTART:
+        start_anew(os.execv)
+
+
+async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Ending":
+    import asyncio
+    from contextlib import AsyncExitStack
     from pathlib import Path
 
     from ganger.assembly.node import NodeWishes, open_node
-    from ganger.assembly.settings import load
+    from ganger.assembly.server import bind_server, name_url, open_server
+    from ganger.assembly.settings import find_notify, find_places, load
+    from ganger.cli.server import announce
+    from ganger.cli.serving import Calls, say, serve
+    from ganger.cli.sync import syncing
+    from ganger.runtime.notify import Notifier
 
-    settings = load(Path.cwd(), store=store)
-    stopping = asyncio.Event()
-    paths = tuple(os.path.abspath(path) for path in (*given["paths"], "."))  # noqa: ASYNC240 - it reads nothing
-    options = _options(given)
-    async with open_node(settings, options, NodeWishes(paths=paths, processes=options.slots)) as opened:
+    settings = load(Path.cwd(), store=store, listen=given["listen"])
+    paths = find_places(Path.cwd(), given["paths"])
+    options, calls = _options(given, settings), Calls()
+    async with AsyncExitStack() as stack:
+        sock = None if given["no_server"] else stack.enter_context(bind_server(settings, insecure=given["insecure"]))
+        options = options if sock is None else _tell_url(options, name_url(settings, sock))
+        wishes = NodeWishes(paths=paths, processes=options.slots)
+        opened = await stack.enter_async_context(open_node(settings, options, wishes))
+        calls.heed()
         await opened.engine.queues.ensure("default", by="ganger up")
-        tell(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
-        tell("try in another terminal: ganger submit -- echo hello")
-        _heed_signals(stopping)
-        watching = asyncio.ensure_future(_watch(opened.engine) if watched else stopping.wait())
-        await stopping.wait()
-        watching.cancel()
-        await _drain(opened, stopping)
+        say(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
+        if sock is not None:
+            announce(await stack.enter_async_context(open_server(settings, opened.engine, sock=sock)))
+        await stack.enter_async_context(syncing(_apps(given, settings), settings.store, paths))
+        say("try in another terminal: ganger submit -- echo hello")
+        watching = [asyncio.ensure_future(_watch(opened.engine))] if watched else []
+        ending = await serve(opened.node, calls, Notifier(find_notify()))
+        for view in watching:
+            view.cancel()
+        # A terminal that was closed fails the view, and nothing else.
+        await asyncio.gather(*watching, return_exceptions=True)
+    return ending
 
 
-def _options(given: dict[str, Any]) -> Any:
+def _tell_url(options: "NodeOptions", url: str) -> "NodeOptions":
+    """Commands are told where the server is, so that they can use their tokens there."""
+    from dataclasses import replace
+
+    return replace(options, environment={**options.environment, "GANGER_URL": url})
+
+
+def _apps(given: dict[str, Any], settings: "Settings") -> list[str]:
+    return [*given["apps"], *filter(None, map(str.strip, settings.apps.split(",")))]
+
+
+def _options(given: dict[str, Any], settings: "Settings") -> Any:
     import os
     import socket
 
-    from ganger.node.options import NodeOptions
+    from ganger.node.options import HANDOVER, NodeOptions
 
     return NodeOptions(
         given["name"] or socket.gethostname(),
@@ -73,29 +111,14 @@ def _options(given: dict[str, Any]) -> Any:
         ignore=tuple(given["ignore"]),
         labels=tuple(given["labels"]),
         prefetch=64,
+        grace=_choose(given["grace"], settings.grace),
+        handover=_choose(given["handover"], settings.handover) or HANDOVER,
     )
 
 
-def _heed_signals(stopping: "asyncio.Event") -> None:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-
-
-async def _drain(opened: "OpenNode", stopping: "asyncio.Event") -> None:
-    """Let what runs finish; a second signal ends it."""
-    import asyncio
-
-    stopping.clear()
-    tell("finishing what runs; press Ctrl-C again to end it now")
-    draining = asyncio.ensure_future(opened.node.drain())
-    second = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait([draining, second], return_when=asyncio.FIRST_COMPLETED)
-    second.cancel()
-    if not draining.done():
-        draining.cancel()
+def _choose(flag: int | None, setting: str) -> int | None:
+    """What the flag says, else the setting, if that says anything."""
+    return flag if flag is not None or not setting else read_duration(setting)
 
 
 async def _watch(engine: "Engine") -> None:
@@ -103,34 +126,18 @@ async def _watch(engine: "Engine") -> None:
 
     from rich.live import Live
 
-    with Live(refresh_per_second=4, transient=True) as live:
-        while True:
+    with Live(refresh_per_second=4) as live:
+        try:
+            while True:
+                live.update(await _draw(engine))
+                await asyncio.sleep(_REFRESH)
+        finally:
             live.update(await _draw(engine))
-            await asyncio.sleep(_REFRESH)
 
 
-async def _draw(engine: "Engine") -> "Table":
-    from rich.table import Table
+async def _draw(engine: "Engine") -> "Group":
+    """Queues and what runs; of nodes this one is enough."""
+    from ganger.cli.top import draw_parts, read_parts
 
-    from ganger.cli.stats import COLUMNS, count_row
-    from ganger.cli.views import name_queues
-
-    table = Table(*COLUMNS, box=None)
-    names = await name_queues(engine)
-    counts, _ = await engine.counts()
-    for each in counts:
-        table.add_row(*count_row(names.get(each.queue, str(each.queue)), each.by_status))
-    for line in await _running(engine):
-        table.add_row(f"[dim]{line}[/]")
-    return table
-
-
-async def _running(engine: "Engine") -> list[str]:
-    from rich.markup import escape
-
-    from ganger.cli.printing import clean
-    from ganger.core.state import LEASED
-    from ganger.engine.store import Query
-
-    page = await engine.find(Query(statuses=tuple(map(int, LEASED)), most=_RUNNING_SHOWN, newest_first=True))
-    return [escape(f"{task.id} {clean(task.description or task.kind)}"[:60]) for task in page.tasks]
+    queues, _, running = await read_parts(engine, _SHOWN)
+    return draw_parts([queues, running])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ganger.cli.words import say_status
+from ganger.core.errors import QueueNotFound
 from ganger.core.ids import QueueId
 
 if TYPE_CHECKING:
@@ -12,20 +13,25 @@ if TYPE_CHECKING:
     from ganger.core.queue import Queue
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
+    from ganger.engine.view import View
 
 Names = Mapping[QueueId, str]
 
 
-async def name_queues(engine: "Engine") -> Names:
+async def name_queues(engine: "Engine | View") -> Names:
     """The name of each queue by its id."""
     return {queue.id: queue.name for queue in await engine.queues.all()}
 
 
-async def choose_queue(engine: "Engine", name: str) -> "Queue":
+async def choose_queue(engine: "Engine | View", name: str) -> "Queue":
     """The queue of this name, or of this id if it is written `id:3`."""
     if name.startswith("id:") and name[3:].isdecimal():
         return await engine.queues.get(QueueId(int(name[3:])))
-    return await engine.queues.named(name)
+    try:
+        return await engine.queues.named(name)
+    except QueueNotFound as error:
+        advice = "`ganger queue ls` lists those that are there"
+        raise QueueNotFound(f"no queue is called {name!r:.80}: {advice}", **error.fields) from None
 
 
 def view_task(task: "Task", names: Names) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def view_queue(queue: "Queue") -> dict[str, Any]:
 
 
 def view_node(node: "Node") -> dict[str, Any]:
-    return node._asdict()
+    return node._asdict() | {"vitals": None if node.vitals is None else node.vitals._asdict()}
 
 
 def view_event(event: "Event", names: Names) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """`ganger why`: what keeps a task from running."""
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
-from ganger.cli.printing import clean, print_json
+from ganger.cli.printing import clean, fold, print_json
 from ganger.cli.words import read_id, say_time
 
 if TYPE_CHECKING:
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 _EARLIEST = 10**12
 """A number above this is a time in these sentences: nothing else that they tell is so large."""
+
+
+_ADVICE: Final = {
+    "no_node": ": start one with `ganger up`",
+    "held": "; `ganger kick {task}` makes it ready",
+    "held_after_crashes": "; `ganger kick {task}` makes it ready",
+    "queue_paused": "; `ganger queue resume` ends the pause",
+}
+"""What a person may do about it, by the code of the reason."""
 
 
 @click.command()
@@ -29,7 +39,13 @@ def why(store: str | None, as_json: bool, task: "TaskId") -> None:
         return
     click.echo(f"task {task} is {answer.status}")
     for reason in answer.reasons:
-        click.echo(f"  {clean(_sentence(reason))} [{reason.code}]")
+        advice = _ADVICE.get(reason.code, "").format(task=task)
+        _print(f"  {clean(_sentence(reason))}{advice} [{reason.code}]")
+
+
+def _print(line: str) -> None:
+    for part in fold(line, "    ") if sys.stdout.isatty() else [line]:
+        click.echo(part)
 
 
 def _sentence(reason: "Reason") -> str:

@@ -67,6 +67,15 @@ def say_length(milliseconds: int) -> str:
     return f"{milliseconds // size}{unit}"
 
 
+def say_duration(milliseconds: int) -> str:
+    """A length of time exactly, as it may be written: 2m30s, 1h, 250ms, 1s500ms."""
+    parts, left = [], milliseconds
+    for unit, size in (*_SHOWN, ("ms", 1)):
+        count, left = divmod(left, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
 def say_time(wall: int | None) -> str:
     """A wall time as people here read it; empty for none."""
     if wall is None:
@@ -81,9 +90,9 @@ def say_second(wall: int) -> str:
     return say_time(wall)[: len("2026-01-01 00:00:00")]
 
 
-def say_bytes(size: int) -> str:
+def say_bytes(size: int, digits: int = 1) -> str:
     """A size with a unit: 812 B, 3.4 MB."""
     number, units = float(size), ["B", "kB", "MB", "GB", "TB"]
     while number >= 1000 and len(units) > 1:
         number, units = number / 1000, units[1:]
-    return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.1f} {units[0]}"
+    return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.{digits}f} {units[0]}"

@@ -257,9 +257,10 @@ class Engine:
         return await again.retry_final(self._places, task, by, self._witness)
 
     async def wait(self, ids: Sequence[TaskId], timeout: float | None = None, *, until_held: bool = False) -> Waited:
-        """Wait until all of these have ended, or the time (seconds) is up. Uses: listen, directory, events, tasks.
+        """Wait until all of these have ended, or the time (seconds) is up.
 
-        With `until_held` a task that is held is not waited for: it may stay so for ever.
+        With `until_held` also until nothing goes on any more in all that is left, because of held tasks: `held` names
+        them. Uses: listen, directory, events, tasks, counts, look, find.
         """
         return await self._follower.wait(inspect.check_ids(ids, self.limits), timeout, until_held=until_held)
 

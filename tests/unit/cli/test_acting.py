@@ -84,3 +84,32 @@ def test_waiting_tells_how_tasks_ended_by_the_exit_code(console: Console) -> Non
     assert f"task {bad} ended failed(5)" in console.err("wait", good, bad, exits=1)
     assert "is still queued" in console.err("wait", never, "--timeout", "10ms", exits=124)
     assert console.lines("wait", good, "--json") == [{"id": good, "status": "succeeded", "code": 1}]
+
+
+def test_waiting_for_a_held_task_ends_and_says_what_to_do(console: Console) -> None:
+    good, held = console.submit("one"), console.submit("two")
+    console.run("hold", held, "--reason", "look at it")
+    console.work()
+
+    said = console.err("wait", good, held, exits=4)
+    assert f"task {held} is held" in said
+    assert f"ganger kick {held}" in said
+    assert "is held" in console.err("wait", held, "--through-hold", "--timeout", "10ms", exits=124)
+
+
+def test_waiting_for_a_task_behind_a_held_one_ends_and_names_that_one(console: Console) -> None:
+    held = console.submit("one")
+    child = console.submit("--after", held, "two")
+    console.run("hold", held)
+
+    said = console.err("wait", child, exits=4)
+    assert f"task {child} is still blocked" in said
+    assert f"ganger kick {held}" in said
+
+
+def test_a_group_is_killed_with_its_members(console: Console) -> None:
+    (console.folder / "graph").write_text("a:\n true\nb: a\n true\n")
+    (made,) = console.lines("graph", str(console.folder / "graph"), "--json")
+
+    assert console.out("kill", made["group"]) == str(made["group"])
+    assert {task["status"] for task in console.lines("ls", "--json")} == {"cancelled"}

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ganger.cli.main import choose_exit, main
-from ganger.core.errors import AuditBroken, GangerError, StoreFull, TaskNotFound, WrongStatus
+from ganger.core.errors import AuditBroken, GangerError, NotAllowed, StoreFull, TaskNotFound, WrongStatus
 from tests.unit.cli.console import Console
 
 
@@ -31,9 +31,9 @@ def test_a_file_of_settings_is_found_from_a_folder_below(console: Console, monke
 
 
 def test_each_branch_of_the_errors_has_its_exit_code() -> None:
-    errors = (GangerError("x"), TaskNotFound("x"), WrongStatus("x"), StoreFull("x"), AuditBroken("x"))
+    errors = (GangerError("x"), TaskNotFound("x"), WrongStatus("x"), StoreFull("x"), AuditBroken("x"), NotAllowed("x"))
 
-    assert [choose_exit(error) for error in errors] == [1, 3, 4, 5, 6]
+    assert [choose_exit(error) for error in errors] == [1, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))

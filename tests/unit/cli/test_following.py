@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE, Process
 
 from ganger.core.ids import TaskId
 from ganger.core.node import Registration
-from ganger.core.outcome import Succeed
+from ganger.core.outcome import Hold, Succeed
 from ganger.core.task import Claimed
 from ganger.engine.engine import Engine
 from ganger.engine.store import Claim
@@ -45,13 +45,58 @@ def test_logs_are_followed_until_the_task_has_ended(console: Console) -> None:
 
     async def body(engine: Engine) -> None:
         claimed = await _claim(engine, task)
-        await engine.append_output(claimed.lease, "mixedout", 0, b"one\n")
+        await engine.append_output(claimed.lease, "stdout", 0, b"one\n")
         process = await _start(console, "logs", "-f", task)
         assert await _read_line(process) == b"one\n"
-        await engine.append_output(claimed.lease, "mixedout", 4, b"two\n")
+        await engine.append_output(claimed.lease, "stdout", 4, b"two\n")
         assert await _read_line(process) == b"two\n"
+        assert (await engine.nodes.beat(claimed.holder, "token")).followed == (claimed.id,)
         await engine.settle([(claimed, Succeed())])
         assert await _finish(process) == (b"", 0)
+
+    console.act(body)
+
+
+def test_standard_error_is_kept_apart_while_both_are_followed(console: Console) -> None:
+    task = console.submit("--", "true")
+
+    async def body(engine: Engine) -> None:
+        claimed = await _claim(engine, task)
+        process = await _start(console, "logs", "-f", task)
+        await engine.append_output(claimed.lease, "stdout", 0, b"out\n")
+        await engine.append_output(claimed.lease, "stderr", 0, b"err\n")
+        await engine.append_output(claimed.lease, "mixedout", 0, b"out\nerr\n")
+        await engine.settle([(claimed, Succeed())])
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+        assert (out, err, process.returncode) == (b"out\n", b"err\n", 0)
+
+    console.act(body)
+
+
+def test_output_that_was_kept_together_only_is_printed_at_the_end(console: Console) -> None:
+    task = console.submit("--", "true")
+
+    async def body(engine: Engine) -> None:
+        claimed = await _claim(engine, task)
+        await engine.append_output(claimed.lease, "mixedout", 0, b"both\n")
+        process = await _start(console, "logs", "-f", task)
+        await engine.settle([(claimed, Succeed())])
+        assert await _finish(process) == (b"both\n", 0)
+
+    console.act(body)
+
+
+def test_a_run_ends_when_its_task_is_held_and_shows_what_was_written(console: Console) -> None:
+    async def body(engine: Engine) -> None:
+        queue = await engine.queues.ensure("default", by="tester")
+        process = await _start(console, "run", "--shell", "echo one")
+        node = await engine.nodes.register(Registration("worker", "token"))
+        (claimed,) = await engine.wait_claim(Claim(node.id, (queue.id,), start=True), DEADLINE)
+        await engine.append_output(claimed.lease, "stdout", 0, b"one\n")
+        await engine.settle([(claimed, Hold("look at it"))])
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+        assert (out, process.returncode) == (b"one\n", 4)
+        assert f"ganger kick {claimed.id}".encode() in err
 
     console.act(body)
 

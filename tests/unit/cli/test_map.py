@@ -11,7 +11,7 @@ import pytest
 from ganger.cli.templates import fill, find_shell_words, split_template
 from ganger.core.errors import BadInput
 from ganger.core.node import Registration
-from ganger.core.outcome import Fail, Succeed
+from ganger.core.outcome import Fail, Hold, Succeed
 from ganger.core.task import Claimed
 from ganger.engine.engine import Engine
 from ganger.engine.store import Claim
@@ -91,6 +91,32 @@ def test_with_keep_going_all_are_tried(console: Console) -> None:
         out, _, code = await _finish(process)
         statuses = [json.loads(line)["status"] for line in out.splitlines()]
         assert (statuses, code) == (["failed", "succeeded"], 1)
+
+    console.act(body)
+
+
+def test_when_only_held_tasks_are_left_it_ends_and_says_so(console: Console) -> None:
+    async def body(engine: Engine) -> None:
+        process = await _start(console, "-k", "job", "a", "b")
+        first, second = await _claim(engine, 2)
+        await engine.settle([(first, Hold("look at it")), (second, Succeed())])
+        _, err, code = await _finish(process)
+        assert code == 4
+        assert f"task {first.id} held: job a: look at it" in err
+        assert "1 held, 1 succeeded" in err
+
+    console.act(body)
+
+
+def test_a_failure_cancels_what_is_held_too(console: Console) -> None:
+    async def body(engine: Engine) -> None:
+        process = await _start(console, "job", "a", "b")
+        first, second = await _claim(engine, 2)
+        await engine.settle([(first, Hold("look at it"))])
+        await engine.settle([(second, Fail(3, again=False))])
+        _, err, code = await _finish(process)
+        assert code == 1
+        assert "1 cancelled, 1 failed" in err
 
     console.act(body)
 

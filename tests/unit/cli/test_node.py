@@ -7,8 +7,9 @@ import select
 import sys
 from asyncio.subprocess import PIPE, Process
 
+from ganger.cli.systemd import quote
 from ganger.core.ids import TaskId
-from ganger.core.node import NodeState, Registration
+from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.outcome import Succeed
 from ganger.core.task import Claimed
 from ganger.engine.bell import Bell
@@ -42,8 +43,11 @@ def test_an_operator_drains_a_node(console: Console) -> None:
 
     assert console.lines("node", "drain", "worker", "--json") == [{"node": "worker", "state": "draining", "running": 1}]
     assert console.lines("node", "ls", "--json")[0]["state"] == "draining"
-    assert console.lines("audit", "verify", "--json")[0]["lines"] == 2
-    assert "[node_not_found]" in console.err("node", "drain", "none", exits=3)
+    assert console.lines("drain", "worker", "--resume", "--json")[0]["state"] == "active"
+    assert console.err("drain", "worker").startswith("it takes nothing more; it still has 1 tasks")
+    assert console.lines("audit", "verify", "--json")[0]["lines"] == 4
+    assert "[node_not_found]" in console.err("drain", "none", exits=3)
+    assert "give --wait or --resume" in console.err("drain", "worker", "--wait", "--resume", exits=2)
 
 
 def test_a_drain_waits_for_what_runs(console: Console) -> None:
@@ -55,10 +59,76 @@ def test_a_drain_waits_for_what_runs(console: Console) -> None:
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, *words, stdout=PIPE)
         await _see_draining(engine)
         await engine.settle([(claimed, Succeed())])
+        await engine.nodes.leave(claimed.holder, "token")
         out, _ = await asyncio.wait_for(process.communicate(), DEADLINE)
-        assert (json.loads(out)["running"], process.returncode) == (0, 0)
+        assert (json.loads(out), process.returncode) == ({"node": "worker", "state": "left", "running": 0}, 0)
 
     console.act(body)
+
+
+def test_whoever_waits_for_a_drain_hears_that_it_was_resumed(console: Console) -> None:
+    task = console.submit("--", "true")
+
+    async def body(engine: Engine) -> None:
+        await _claim(engine, task)
+        words = ("drain", "worker", "--wait", "--store", console.url)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, *words, stderr=PIPE)
+        await _see_draining(engine)
+        await engine.nodes.resume("worker", by="test")
+        _, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+        assert (err, process.returncode) == (b"it takes tasks\n", 4)
+
+    console.act(body)
+
+
+async def _beat(engine: Engine, vitals: Vitals) -> None:
+    node = await engine.nodes.register(Registration("worker", "token", slots=66))
+    await engine.nodes.beat(node.id, "token", vitals=vitals)
+
+
+def test_nodes_are_shown_with_their_slots_load_and_memory(console: Console) -> None:
+    console.submit("--", "true")
+    console.act(lambda engine: _beat(engine, Vitals(2, 1, 9, 0.5, 4 << 30, 16 << 30)))
+
+    columns, row = (line.split() for line in console.out("nodes").splitlines())
+    assert columns[:7] == ["NODE", "STATE", "SEEN", "SLOTS", "HELD", "LOAD", "MEMORY"]
+    assert row[:2] + row[4:] == ["worker", "active", "1/2", "9", "0.50", "25%", "of", "17", "GB", "all"]
+    assert console.lines("nodes", "--json")[0]["vitals"]["held"] == 9
+
+
+def test_readiness_fails_when_no_work_is_taken(console: Console) -> None:
+    console.submit("--", "true")
+    assert "none is here" in console.run("doctor", "--ready", exits=1).stdout
+    console.act(lambda engine: _beat(engine, Vitals(2, 2)))
+    assert "takes tasks" in console.out("doctor", "--ready")
+    assert console.lines("doctor", "--node", "worker", "--json") == [
+        {"what": "worker", "well": True, "seen": "takes tasks"}
+    ]
+    assert "other is not here" in console.run("doctor", "--node", "other", exits=1).stdout
+    console.act(lambda engine: _beat(engine, Vitals(2, 0, trouble="nothing can be claimed: away")))
+    assert "nothing can be claimed: away" in console.run("doctor", "--ready", exits=1).stdout
+    assert "unready" in console.out("nodes")
+
+
+def test_a_node_that_nobody_runs_here_cannot_be_started_anew(console: Console) -> None:
+    console.submit("--", "true")
+
+    assert "[node_not_found]" in console.err("node", "restart", "nobody", exits=3)
+
+
+def test_the_unit_file_names_the_store_and_leaves_commands_to_the_next(console: Console) -> None:
+    unit = console.out("systemd", "--name", "ada").splitlines()
+
+    assert any(line.startswith("ExecStart=/") and f"--store {console.url}" in line for line in unit)
+    assert {"Type=notify", "KillMode=process", "RestartKillSignal=SIGUSR1", "Delegate=yes"} <= set(unit)
+    assert not any(line.startswith("User=") for line in console.out("systemd", "--user").splitlines())
+    assert console.err("systemd", "--name", "a\nExecStart=/bin/evil", exits=2)
+
+
+def test_words_of_a_unit_file_are_quoted_as_systemd_reads_them() -> None:
+    assert quote("sqlite:/srv/100%/my tasks.db") == '"sqlite:/srv/100%%/my tasks.db"'
+    assert quote("%H", specifiers=True) == "%H"
+    assert quote('a"b$c') == '"a\\"b$$c"'
 
 
 def test_without_a_terminal_the_view_is_printed_once(console: Console) -> None:

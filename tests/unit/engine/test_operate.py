@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from ganger.core.errors import BadInput, BadName, BadNumber, CycleFound, StaleLease, TaskNotFound, WrongStatus
+from ganger.core.errors import (
+    BadInput,
+    BadName,
+    BadNumber,
+    CycleFound,
+    StaleLease,
+    StoreUnavailable,
+    TaskNotFound,
+    WrongStatus,
+)
 from ganger.core.graph import Edge
 from ganger.core.ids import TaskId
 from ganger.core.outcome import Fail, Hold, Succeed

@@ -1,0 +1,321 @@
+"""The HTTP server: uvicorn inside of our own event loop, as a service beside the others."""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import uvicorn
+
+from ganger.assembly.location import locate
+from ganger.assembly.registry import open_parts
+from ganger.assembly.settings import Settings
+from ganger.assembly.tokens import Keepers, TokenFile
+from ganger.core.clock import Clock
+from ganger.core.errors import BadInput, Conflict
+from ganger.databases.sqlite import Rank
+from ganger.engine.collecting import Collector
+from ganger.engine.engine import Engine
+from ganger.engine.schedules import Scheduler
+from ganger.engine.upkeep import keep_up
+from ganger.faces.http.door import HttpDoor
+from ganger.faces.http.health import list_health_routes
+from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
+from ganger.faces.http.metrics import list_metric_routes
+from ganger.faces.http.news import News
+from ganger.faces.http.openapi import Wording, list_description_routes
+from ganger.faces.http.protocol import guard
+from ganger.faces.http.routes import Table
+from ganger.faces.http.visits import Visits
+from ganger.faces.v1.backend import Backend
+from ganger.faces.v1.door import list_routes
+from ganger.runtime.clock import SystemClock
+from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.v1.shapes import PARAMETERS, Problem
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 8470
+_LOOK_AGAIN: Final = 1.0
+_GRACE: Final = 5
+_BACKLOG: Final = 2_048
+_SENDING: Final = 256 << 10
+"""So much waits in the kernel for a client that does not read; by itself it would be megabytes for each."""
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Address(NamedTuple):
+    """Where the server listens. `fixed`: that port or none; else a free one if it is taken."""
+
+    host: str
+    port: int
+    fixed: bool
+
+    @property
+    def loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def read_address(listen: str) -> Address:
+    """`host:port`, `[v6]:port`, a port alone, or nothing for the default."""
+    if not listen:
+        return Address(HOST, PORT, fixed=False)
+    host, colon, port = listen.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) < 1 << 16) or (colon and not host):
+        raise BadInput(f"listen is {listen!r:.80}; write 127.0.0.1:{PORT} or [::1]:{PORT}", field="listen")
+    return Address(host.removeprefix("[").removesuffix("]") or HOST, int(port), fixed=True)
+
+
+class OpenServer(NamedTuple):
+    """A server that answers. `made_admin`: this start wrote the administrator's token to `tokens.admin_path`."""
+
+    url: str
+    tokens: TokenFile
+    made_admin: bool
+    service: "HttpService"
+
+
+@asynccontextmanager
+async def open_server(
+    settings: Settings,
+    engine: Engine,
+    *,
+    sock: socket.socket | None = None,
+    insecure: bool = False,
+    limits: HttpLimits = PLAIN_LIMITS,
+    telemetry: Telemetry = SILENT,
+) -> AsyncIterator[OpenServer]:
+    """Serve the engine over HTTP until the end of the context, on a socket of `bind_server` if one is given.
+
+    Raises BadInput for an address that is not safe (see `insecure`), Conflict if it is taken, StoreError.
+    """
+    clock, context = SystemClock(), _load_tls(settings)
+    async with AsyncExitStack() as stack:
+        if sock is None:
+            sock = stack.enter_context(bind_server(settings, insecure=insecure))
+        tokens = stack.enter_context(_open_tokens(settings, clock))
+        made = tokens.ensure_admin()
+        news = News(engine, telemetry=telemetry)
+        keeper = Keepers(tokens, locate(settings))
+        visits = Visits(keeper, limits.visits)
+        table = await _list_routes(engine, news, visits, limits)
+        hosts = _name_hosts(settings)
+        door = HttpDoor(table, keeper, clock, visits, hosts=hosts, limits=limits, telemetry=telemetry)
+        service = HttpService(door, tokens, news, sock, context, limits=limits, telemetry=telemetry)
+        stack.push_async_callback(service.stop)
+        await service.start()
+        await service.up.wait()
+        yield OpenServer(name_url(settings, sock), tokens, made, service)
+
+
+@contextmanager
+def bind_server(settings: Settings, *, insecure: bool = False) -> Iterator[socket.socket]:
+    """The socket on which a server will listen, closed at the end; so its address is known before it serves."""
+    address = read_address(settings.listen)
+    _refuse_unsafe(address, settings, insecure)
+    sock = _bind(address)
+    try:
+        yield sock
+    finally:
+        sock.close()
+
+
+@asynccontextmanager
+async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> AsyncIterator[Engine]:
+    """An engine with its upkeep, for a server without a node. Conditions are judged by the nodes."""
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.SERVER))
+        engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
+        stack.push_async_callback(engine.close)
+        upkeep: tuple[Service, ...] = (
+            keep_up(parts.store, parts.clock, telemetry=telemetry),
+            Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
+            Scheduler(engine, parts.clock, telemetry=telemetry),
+        )
+        for service in upkeep:
+            stack.push_async_callback(service.stop)
+            await service.start()
+        yield engine
+
+
+def _refuse_unsafe(address: Address, settings: Settings, insecure: bool) -> None:
+    if not address.loopback and not settings.tls_cert and not insecure:
+        raise BadInput(
+            f"{address.host} can be reached from other machines, and tokens would travel in the clear: set tls_cert "
+            "and tls_key, listen on 127.0.0.1, or say --insecure",
+            field="listen",
+        )
+
+
+def _load_tls(settings: Settings) -> ssl.SSLContext | None:
+    if not settings.tls_cert and not settings.tls_key:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+    except (OSError, ssl.SSLError) as error:
+        raise BadInput(f"tls_cert and tls_key cannot be used: {error}", field="tls_cert") from None
+    return context
+
+
+@contextmanager
+def _open_tokens(settings: Settings, clock: Clock) -> Iterator[TokenFile]:
+    """The tokens of the store: beside its file, or, if it ends with the process, where that ends too."""
+    found = locate(settings)
+    if found is not None:
+        yield keep_tokens(found.database, clock)
+        return
+    with tempfile.TemporaryDirectory(prefix="ganger-tokens-") as folder:
+        yield keep_tokens(Path(folder) / "memory", clock)
+
+
+def keep_tokens(database: Path, clock: Clock) -> TokenFile:
+    return TokenFile(database.absolute().with_name(f"{database.name}-tokens"), clock, SystemEntropy())
+
+
+def _name_hosts(settings: Settings) -> frozenset[str] | None:
+    """The names by which the server may be called. On every address of the machine they are not known: then by any."""
+    address = read_address(settings.listen)
+    more = frozenset(name.strip().lower() for name in settings.hosts.split(",") if name.strip())
+    if not address.loopback and not more:
+        return None
+    own = f"[{address.host}]" if ":" in address.host else address.host.lower()
+    return _LOCAL | more | {own}
+
+
+def _bind(address: Address) -> socket.socket:
+    try:
+        return _listen(address.host, address.port)
+    except OSError as error:
+        if not address.fixed:
+            return _listen(address.host, 0)
+        raise Conflict(
+            f"cannot listen on {address.host}:{address.port}: {error.strerror}", host=address.host, port=address.port
+        ) from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio turns off Nagle's delay only on sockets that say that they are TCP.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+def name_url(settings: Settings, sock: socket.socket) -> str:
+    """The address under which a server on this socket is reached from here."""
+    address = read_address(settings.listen)
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'https' if settings.tls_cert else 'http'}://{host}:{sock.getsockname()[1]}"
+
+
+async def _list_routes(engine: Engine, news: News, visits: Visits, limits: HttpLimits) -> Table:
+    backend = Backend(engine, news, limits, (await engine.store.directory()).tag)
+    routes = [*list_routes(backend), *list_health_routes(engine), *list_metric_routes(engine, visits.__len__)]
+    return Table([*routes, *list_description_routes(routes, Wording(version("ganger"), PARAMETERS, Problem))])
+
+
+class _Uvicorn(uvicorn.Server):
+    """A server that leaves signals to the program around it, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, up: asyncio.Event) -> None:
+        super().__init__(config)
+        self._up = up
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._up.set()
+
+
+class HttpService(Service):
+    """Serves the door on a socket. When it ends, those who wait are told to come back."""
+
+    def __init__(
+        self,
+        door: HttpDoor,
+        tokens: TokenFile,
+        news: News,
+        sock: socket.socket,
+        context: ssl.SSLContext | None,
+        *,
+        limits: HttpLimits,
+        telemetry: Telemetry,
+    ) -> None:
+        super().__init__("http", children=[news, _Watch(door, tokens, telemetry)], telemetry=telemetry)
+        self.door = door
+        self.up = asyncio.Event()
+        self._sock = sock
+        self._limits = limits
+        self._context = context
+
+    async def run(self) -> None:
+        server = _Uvicorn(self._configure(), self.up)
+        serving = asyncio.ensure_future(server.serve([self._sock.dup()]))
+        draining = asyncio.ensure_future(self.draining.wait())
+        try:
+            await asyncio.wait([serving, draining], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            draining.cancel()
+            self.door.visits.close()
+            server.should_exit = True
+            await asyncio.wait([serving])
+        await serving
+
+    def _configure(self) -> uvicorn.Config:
+        config = uvicorn.Config(
+            self.door,
+            http=guard(self._limits),
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=self._limits.connections,
+            timeout_keep_alive=self._limits.idle,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        config.load()
+        config.ssl = self._context
+        return config
+
+
+class _Watch(Service):
+    """Looks whether tokens were changed, and sends home whose token is gone."""
+
+    def __init__(self, door: HttpDoor, tokens: TokenFile, telemetry: Telemetry) -> None:
+        super().__init__("tokens", telemetry=telemetry)
+        self._door = door
+        self._tokens = tokens
+
+    async def run(self) -> None:
+        while not self.draining.is_set():
+            self._tokens.refresh()
+            self._door.visits.revoke()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.draining.wait(), _LOOK_AGAIN)
