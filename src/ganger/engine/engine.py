@@ -66,6 +66,7 @@ class Engine:
         self.nodes = Nodes(store, limits)
         self._clock = clock
         self._witness = witness
+        self._prompt = store if isinstance(store, Prompt) else None
         self._desk = Desk(store, clock, telemetry)
         self._line = Line(store, clock, self._desk, self.queues, self.nodes)
         self._follower = Follower(store)
@@ -103,10 +104,9 @@ class Engine:
 
         It cannot where the store has no such way, or where somebody has to witness what was submitted.
         """
-        store = self.store
-        if self._witness is not None or not isinstance(store, Prompt):
+        if self._witness is not None or self._prompt is None:
             return None
-        return submit.submit_now(store, tasks, self.limits)
+        return submit.submit_now(self._prompt, tasks, self.limits)
 
     async def claim(self, claim: Claim) -> list[Claimed]:
         """Lease what is ready now, if anything is. Uses: exchange.

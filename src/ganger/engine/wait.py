@@ -10,7 +10,7 @@ does not concern it.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ganger.core.event import Event, Fact
@@ -84,11 +84,11 @@ class Follower:
         self._reading: asyncio.Task[None] | None = None
         self._rung = False
         self._news = asyncio.Event()
-        self._unlisten = store.listen((EVENTS_TOPIC, RESET_TOPIC), self._ring)
+        self._unlisten: Callable[[], None] | None = None
 
     def close(self) -> None:
         """Send everybody home with what is known."""
-        self._unlisten()
+        self._ignore()
         if self._reading is not None:
             self._reading.cancel()
         for watch in self._watches():
@@ -98,6 +98,7 @@ class Follower:
     async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, until_held: bool = False) -> Waited:
         """Wait until all have ended or the time (seconds) is up; with `until_held` until held ones keep the rest."""
         async with self._placing:
+            self._attend()
             if not self._watched:
                 self._position = await find_end(self._store)
             watch = Watch(ids)
@@ -148,8 +149,20 @@ class Follower:
             if not watches:
                 del self._watched[task]
 
+    def _attend(self) -> None:
+        if self._unlisten is None:
+            self._unlisten = self._store.listen((EVENTS_TOPIC, RESET_TOPIC), self._ring)
+
+    def _ignore(self) -> None:
+        """Being told of every commit costs whoever tells and whoever hears: not while nobody waits."""
+        if self._unlisten is not None:
+            self._unlisten()
+            self._unlisten = None
+
     def _ring(self, _: str) -> None:
         self._rung = True
+        if not self._watched and not self._placing.locked():
+            self._ignore()
         if self._watched and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read())
 

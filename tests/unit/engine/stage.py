@@ -34,6 +34,7 @@ class Recording:
         self.entered = asyncio.Event()
         self.faults: dict[str, Exception] = {}
         self.deaf = False
+        self.listening: Counter[str] = Counter()
         self._told: dict[Callable[[str], None], set[str]] = {}
 
     def submit_now(self, request: Submission) -> Submitted:
@@ -43,7 +44,14 @@ class Recording:
     def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
         wanted = set(topics)
         self._told.setdefault(told, set()).update(wanted)
-        return self._store.listen(wanted, lambda topic: None if self.deaf else told(topic))
+        self.listening.update(wanted)
+        unlisten = self._store.listen(wanted, lambda topic: None if self.deaf else told(topic))
+
+        def stop() -> None:
+            self.listening.subtract(wanted)
+            unlisten()
+
+        return stop
 
     def reset(self) -> None:
         """What a store tells when wake-ups may have been lost."""

@@ -9,6 +9,7 @@ from ganger.core.graph import Edge
 from ganger.core.ids import TaskId
 from ganger.core.outcome import Fail, Succeed
 from ganger.core.state import Status
+from ganger.engine.store import EVENTS_TOPIC
 from ganger.engine.wait import Waited
 from tests.unit.engine.stage import Stage, play, settle_down
 
@@ -22,6 +23,23 @@ def test_a_wait_ends_when_all_have_ended() -> None:
             assert not waiting.done()
             await stage.engine.settle([(await stage.take_one(), outcome)])
         assert await waiting == Waited([Status.SUCCEEDED, 9, Status.SUCCEEDED], True)
+
+    play(scenario)
+
+
+def test_nobody_is_told_of_everything_while_nobody_waits() -> None:
+    async def scenario(stage: Stage) -> None:
+        assert not stage.store.listening[EVENTS_TOPIC]
+        (task,) = await stage.submit_many(1)
+        waiting = asyncio.create_task(stage.engine.wait([task]))
+        await settle_down()
+        assert stage.store.listening[EVENTS_TOPIC]
+        await stage.engine.settle([(await stage.take_one(), Succeed())])
+        await waiting
+        await stage.submit_many(1)
+        await settle_down()
+        assert not stage.store.listening[EVENTS_TOPIC]
+        assert await stage.engine.wait([task]) == Waited([Status.SUCCEEDED], True)
 
     play(scenario)
 

@@ -69,6 +69,8 @@ class Link:
         self._has_deadline = False
         self._was_quiet = True
         self._is_lent = False
+        self._lent = select.poll()
+        self._lent.register(stream.sock, select.POLLIN)
 
     def serve(self) -> Seat | None:
         """Until the owner is gone (None), hands over its seat (the seat), or this process closes the file (None)."""
@@ -100,10 +102,8 @@ class Link:
                 return
             self._is_lent = True
             self._selector.unregister(self._stream.sock)
-            waiting = select.poll()
-            waiting.register(self._stream.sock, select.POLLIN)
         try:
-            while not self._needs_own(blocked) and waiting.poll(self._desk.limits.answer_ms):
+            while not self._needs_own(blocked) and self._lent.poll(self._desk.limits.answer_ms):
                 with self._lock:
                     self._hear()
         except (Gone, Malformed):

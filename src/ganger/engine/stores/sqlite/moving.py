@@ -1,7 +1,6 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
-from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -14,6 +13,7 @@ from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
 from ganger.engine.stores.sqlite.limits import refill
+from ganger.engine.stores.sqlite.linking import count_each
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 from ganger.engine.stores.sqlite.submitting import Births, take_ids
@@ -232,7 +232,7 @@ def _tell(step: Step, shape: Shape, bundle: Bundle) -> None:
     raised = int(shape.rule in _LOSSES)
     step.tell(rule.fact, queue, holder or 0, [(row[0], target, row.fence + raised, reason) for row in rows])
     step.count(queue, target, len(rows))
-    for status, n in Tally(row.status for row in rows).items():
+    for status, n in count_each([row.status for row in rows]).items():
         step.count(queue, status, -n)
     _free(step, shape, queue, rows)
 

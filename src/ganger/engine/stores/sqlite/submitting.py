@@ -1,6 +1,5 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
@@ -18,7 +17,7 @@ from ganger.engine.store import INLINE_SPEC, Submission, Submitted
 from ganger.engine.stores.sqlite.cascade import Cascade
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
-from ganger.engine.stores.sqlite.linking import Links
+from ganger.engine.stores.sqlite.linking import Links, count_each
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.rows import Shelved
 from ganger.engine.stores.sqlite.step import EntryRow, Step
@@ -140,10 +139,11 @@ class Births:
         for queue, entries in self.entries.items():
             self._tell(queue, entries)
         refill(step)
-        cascade = Cascade(step)
-        cascade.lose(self.doomed)
-        cascade.end_groups(self.groups)
-        cascade.run()
+        if self.doomed or self.groups:
+            cascade = Cascade(step)
+            cascade.lose(self.doomed)
+            cascade.end_groups(self.groups)
+            cascade.run()
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
         """The rows of plain tasks, streamed; the others are stored on the way. Spelt out for its heat."""
@@ -162,8 +162,8 @@ class Births:
             if task[5] or number in kids:
                 status, waits = self._link(number, task[5])
                 entries.append((number, status, 0, None))
-                row = (number, queue, lane, status, task[3], number * sign, spec, wall, wall, waits, kids[number])
-                self.linked.append(row)
+                row = (number, queue, lane, status, task[3], number * sign, spec, wall, wall)
+                self.linked.append((*row, waits, kids.get(number, 0)))
             else:
                 entries.append((number, -2, 0, None))
                 yield number, queue, lane, -2, task[3], number * sign, spec, wall, wall
@@ -213,7 +213,7 @@ class Births:
             self.groups += [number] * (waits == 0)
         step.run(Q.task_insert, (
             number, task.queue, lane, status, task.priority, number * sign, self._spec(number, task.spec),
-            step.wall, step.wall, task.limit_key is not None, due, waits, self.links.kids[number],
+            step.wall, step.wall, task.limit_key is not None, due, waits, self.links.kids.get(number, 0),
             self._group(task), self._batch(task.queue), task.key, task.limit_key, task.join == Join.ANY, task.delay,
             task.retry, task.timeout, task.renewal == Renewal.TOUCH, task.ttr, task.description, task.retry_of,
             task.open_group,
@@ -260,13 +260,13 @@ class Births:
 
     def _tell(self, queue: int, entries: list[EntryRow]) -> None:
         step = self.step
-        for status, n in Counter(entry[1] for entry in entries).items():
+        for status, n in count_each([entry[1] for entry in entries]).items():
             step.count(queue, status, n)
         step.woken.add(queue)
         step.tell(Fact.SUBMITTED, queue, 0, entries)
 
-    def _count_members(self) -> Counter[TaskId]:
-        return Counter(self.links.resolve(task.group) for task in self.related if task.group)
+    def _count_members(self) -> dict[TaskId, int]:
+        return count_each([self.links.resolve(task.group) for task in self.related if task.group])
 
     def _tell_elders(self) -> None:
         """Groups that were there before get their new members counted."""
