@@ -94,13 +94,21 @@ def _check_tail(task: NewTask, limits: Limits) -> None:
 
 
 def _check_parents(parents: tuple[Edge, ...], _: Limits) -> None:
-    for parent, on in parents:
-        if on not in _ONS:
-            raise BadInput(f"an edge asks for {on!r:.80}; use one of {sorted(_ONS)}", field="parents")
-        if not isinstance(parent, int) or not -_LARGEST_ID <= parent <= _LARGEST_ID or not parent:
-            raise UnknownParent(f"{parent!r:.80} is no parent: give an id, or -n for the n-th task", parent=str(parent))
-    if len({edge[0] for edge in parents}) != len(parents):
+    asked, ids = {edge[1] for edge in parents}, {edge[0] for edge in parents}
+    if not asked <= _ONS:
+        wrong = min(map(str, asked - _ONS))
+        raise BadInput(f"an edge asks for {wrong!r:.80}; use one of {sorted(_ONS)}", field="parents")
+    # A join may have a million parents: they are looked at one by one only to name the one that is wrong.
+    whole = set(map(type, ids)) <= {int}
+    if not whole or 0 in ids or (ids and not -_LARGEST_ID <= min(ids) <= max(ids) <= _LARGEST_ID):
+        strange = next(parent for parent in ids if not _is_parent(parent))
+        raise UnknownParent(f"{strange!r:.80} is no parent: give an id, or -n for the n-th task", parent=str(strange))
+    if len(ids) != len(parents):
         raise BadInput("a task waits twice for the same parent; give one edge", field="parents")
+
+
+def _is_parent(parent: object) -> bool:
+    return type(parent) is int and -_LARGEST_ID <= parent <= _LARGEST_ID and parent != 0
 
 
 def _check_one_of(field: str, allowed: frozenset[str]) -> Callable[[str, Limits], None]:
@@ -140,11 +148,10 @@ _CHECKS: Final = tuple(_BY_FIELD[field] for field in NewTask._fields[_HEAD:])
 def _check_family(tasks: Sequence[NewTask], index: int) -> None:
     """Those of its parents and the group that are named by their place in the submission must be in it."""
     task, count = tasks[index], len(tasks)
-    for parent, _ in task.parents:
-        if parent < -count:
-            raise UnknownParent(f"parent {parent} is not one of the {count} tasks", parent=parent)
-        if parent == task.group:
-            raise CycleFound(f"it waits for its own group {parent}, which waits for it", tasks=[index])
+    if task.parents and (first := min(task.parents)[0]) < -count:
+        raise UnknownParent(f"parent {first} is not one of the {count} tasks", parent=first)
+    if task.group and any(parent == task.group for parent, _ in task.parents):
+        raise CycleFound(f"it waits for its own group {task.group}, which waits for it", tasks=[index])
     if task.group < -count or (task.group < 0 and tasks[-task.group - 1].kind != Kind.GROUP):
         raise UnknownGroup(f"group {task.group} is not a task of the kind group in this submission", group=task.group)
 

@@ -48,6 +48,7 @@ class Links:
         self.step = step
         self.ids = ids
         self.existing = existing
+        self._resolved: tuple[tuple[Edge, ...], list[tuple[int, str]]] = ((), [])
         self.parents = self._read_parents(families, step.shelf.next_task - len(ids))
         self.kids = count_each([parent for parents in families for parent, _ in self._distinct(parents)])
         self._ties = Ties((), [], 0, 0, None)
@@ -55,14 +56,20 @@ class Links:
         self._joins: list[tuple[array[int], str, array[int]]] = []
 
     def store(self, first: int) -> None:
-        """Store what was tied; parents that were there before (ids below `first`) have more children now."""
+        """Store what was tied; parents that are not of this submission, whose ids begin at `first`, have more children.
+
+        Raises UnknownParent if one of those is not there.
+        """
         self._store_edges()
+        born = range(first, first + len(self.ids))
         elders: dict[int, array[int]] = {}
         for parent, n in self.kids.items():
-            if parent < first:
+            if parent not in born:
                 elders.setdefault(n, array("q")).append(parent)
         for n, parents in elders.items():
             self.step.run(Q.kids_add_all, (n, apsw.carray(parents)))
+            if self.step.session.connection.changes() < len(parents):
+                self._refuse_missing(set(parents))
 
     def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
         """Keep edges to be stored, and see what is known of them. Many children may have the very same parents."""
@@ -108,22 +115,21 @@ class Links:
 
     def _distinct(self, parents: tuple[Edge, ...]) -> list[tuple[int, str]]:
         """Edges by id. Two may lead to one task, where a key gave one that was there: the last of them counts."""
-        found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
-        return list(found.items())
+        if parents is not self._resolved[0]:
+            found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
+            self._resolved = parents, list(found.items())
+        return self._resolved[1]
 
     def resolve(self, reference: int) -> TaskId:
         return TaskId(reference) if reference > 0 else self.ids[-reference - 1]
 
     def _read_parents(self, families: Sequence[tuple[Edge, ...]], first: int) -> dict[int, Parent]:
-        """The parents that have ended; one that is not there is refused. Of a large join hardly any has ended."""
+        """The parents that have ended. Of a large join hardly any has."""
         wanted = {parent for parents in families for parent, _ in parents if parent > 0}
         wanted |= {self.ids[index] for index in self.existing if self.ids[index] < first}
         if not wanted:
             return {}
         ids = array("q", wanted)
-        ((there,),) = self.step.run(Q.parents_count, (apsw.carray(ids),))
-        if there < len(wanted):
-            self._refuse_missing(wanted)
         rows = self.step.run(Q.parents_final, (apsw.carray(ids),))
         return {number: Parent(status, bool(branch), reason) for number, status, branch, reason in rows}
 

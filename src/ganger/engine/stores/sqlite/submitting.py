@@ -45,6 +45,8 @@ def _keep_data(step: Step, request: Submission, ids: list[TaskId], existing: set
         if index not in existing:
             size = datum.size if datum.value is None else len(datum.value)
             step.run(Q.data_put, (ids[index], datum.key, datum.value, datum.blob, size))
+            if datum.key == "spec":
+                step.run(Q.spec_away, (ids[index],))
 
 
 def _is_one(request: Submission) -> bool:

@@ -1,1 +1,0 @@
-SELECT count(*) FROM task WHERE id IN carray(?)
