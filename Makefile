@@ -1,7 +1,7 @@
 # Every target makes its own environment in .venv; `make` alone lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check bench demo format docs clean
+.PHONY: help up test figures quick check bench demo format docs clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -10,6 +10,8 @@ LOCKED := pyproject.toml uv.lock scripts/bootstrap
 SOURCES := $(wildcard src tests bench examples scripts)
 WORKERS ?= 2
 ARGS ?=
+FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
+  GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +22,12 @@ up: .venv/.dev ## run tasks here: server, upkeep and a node on ganger.db, with a
 test: check ## run every check and every test (sets itself up)
 	$(PYTHON) -m pytest -q -n $(WORKERS) $(wildcard tests/unit tests/contract tests/model tests/protocol)
 	$(PYTHON) -m pytest -q $(wildcard tests/system tests/chaos)
+
+figures: .venv/.dev ## check the figures of reliability in their full sizes (takes hours)
+	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/system/test_dead_workers.py \
+	  tests/system/test_guardian_restarts.py tests/system/test_guardian_kills.py tests/system/test_kills.py \
+	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
+	  tests/system/test_join.py tests/system/test_many_conditions.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)

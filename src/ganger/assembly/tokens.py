@@ -23,7 +23,7 @@ from ganger.assembly.key import read_key
 from ganger.assembly.location import Location
 from ganger.core import names
 from ganger.core.clock import Clock, Entropy, Wall
-from ganger.core.errors import BadInput, Conflict, FormatTooNew, NotAuthenticated, NotFound
+from ganger.core.errors import Conflict, Damage, FormatTooNew, NotAuthenticated, NotFound
 from ganger.core.token import read_token
 from ganger.faces.http.grants import Grant, check_scopes
 from ganger.runtime.disk import opened, sync_folder, translated, write_whole
@@ -205,7 +205,7 @@ def _read(path: Path) -> list[Kept]:
             raise FormatTooNew(f"{path} has the format {version}, which a newer version wrote", path=str(path))
         return msgspec.json.decode(content, type=_File).tokens
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise BadInput(f"{path} is no file of tokens: {error}", path=str(path)) from None
+        raise Damage(f"{path} is no file of tokens any more: {error}", path=str(path)) from None
 
 
 def _replace(path: Path, content: bytes) -> None:

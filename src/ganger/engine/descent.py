@@ -25,7 +25,7 @@ class Descent:
         self.root = root
         self._store = store
         self._most = most
-        self._members: set[TaskId] = set()
+        self.members: set[TaskId] = set()
 
     async def open(self) -> None:
         """Find the members; TaskNotFound without a root, BadInput if they are too many."""
@@ -35,13 +35,13 @@ class Descent:
 
     async def _adopt(self, tasks: Iterable[TaskId]) -> None:
         """Take these in, with all below them."""
-        frontier = [task for task in tasks if task not in self._members]
+        frontier = [task for task in tasks if task not in self.members]
         while frontier:
-            self._members.update(frontier)
-            if len(self._members) > self._most:
+            self.members.update(frontier)
+            if len(self.members) > self._most:
                 raise BadInput(f"more than {self._most} tasks are below task {self.root}: follow their queue instead")
             below = [child for task in frontier for child in await self._children(task)]
-            frontier = [task for task in dict.fromkeys(below) if task not in self._members]
+            frontier = [task for task in dict.fromkeys(below) if task not in self.members]
 
     async def _children(self, task: TaskId) -> list[TaskId]:
         found: list[TaskId] = []
@@ -56,19 +56,19 @@ class Descent:
         """The event as far as it is about members; None if it is not."""
         if event.fact in (Fact.SUBMITTED, Fact.EDITED) and event.entries:
             await self._look_for_new(event)
-        entries = tuple(entry for entry in event.entries if entry.task in self._members)
+        entries = tuple(entry for entry in event.entries if entry.task in self.members)
         return event._replace(entries=entries) if entries else None
 
     async def _look_for_new(self, event: Event) -> None:
-        strangers = [entry.task for entry in event.entries if entry.task not in self._members]
+        strangers = [entry.task for entry in event.entries if entry.task not in self.members]
         for place in range(0, len(strangers), _PAGE):
             some = strangers[place : place + _PAGE]
-            await self._adopt(task for task, parents in await self._parents(some) if self._is_below(parents))
+            await self._adopt(task for task, parents in await self.find_parents(some) if self._is_below(parents))
 
     def _is_below(self, parents: Sequence[Edge]) -> bool:
-        return any(edge.parent in self._members for edge in parents)
+        return any(edge.parent in self.members for edge in parents)
 
-    async def _parents(self, tasks: Sequence[TaskId]) -> list[tuple[TaskId, Sequence[Edge]]]:
+    async def find_parents(self, tasks: Sequence[TaskId]) -> list[tuple[TaskId, Sequence[Edge]]]:
         """The edges above these tasks, which lie close together: they are read as pages of all tasks."""
         positions = [task.position for task in await self._store.tasks(tasks) if task is not None]
         found: list[tuple[TaskId, Sequence[Edge]]] = []

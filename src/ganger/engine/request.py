@@ -15,7 +15,8 @@ from ganger.core.task import Attempt, Claimed, Family, NewTask, Task
 class Submission(NamedTuple):
     """Tasks to be stored together. `under` guards it: the submitter holds this lease (task, fence) now.
 
-    `data` pairs the index of a task with a value that it is born with; one whose key gave an older task gets none.
+    `data` pairs the index of a task with a value that it is born with; one whose key gave an older task gets none. A
+    value `spec` is a blob, and takes the place of the task's own, which is empty.
     """
 
     tasks: tuple[NewTask, ...]

@@ -8,7 +8,7 @@ import pytest
 
 from ganger.assembly.server import Address, read_address
 from ganger.assembly.tokens import TokenFile
-from ganger.core.errors import BadInput, BadName, Conflict, FormatTooNew, NotFound
+from ganger.core.errors import BadInput, BadName, Conflict, Damage, FormatTooNew, NotFound
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.clock import FakeClock
 
@@ -99,7 +99,7 @@ def test_many_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     path = tmp_path / "tasks.db-tokens"
     path.write_text("odd")
-    with pytest.raises(BadInput, match="no file of tokens"):
+    with pytest.raises(Damage, match="no file of tokens"):
         open_file(tmp_path)
     path.write_text('{"version": 9}')
     with pytest.raises(FormatTooNew):

@@ -27,6 +27,16 @@ class SubmitContract(StoreContract):
         assert (large.blob, large.size) == ("0" * 64, 9)
 
     @story
+    async def test_a_task_is_born_with_a_spec_in_a_blob(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        data = ((0, Datum("spec", blob="ab" * 32, size=1_000_000)),)
+        await scene.store.submit(Submission((plain(queue, key="k"),), data=data))
+        (held,) = await scene.claim(node, queue)
+        value = await scene.store.value(held.id, "spec")
+        assert (value.blob, value.size, value.body, held.spec) == ("ab" * 32, 1_000_000, None, None)
+        assert (await scene.task(held.id)).spec_size == 1_000_000
+
+    @story
     async def test_ids_and_positions_grow_in_the_order_of_the_tasks(self, scene: Scene) -> None:
         queue = await scene.queue()
         ids = await scene.submit(*(plain(queue) for _ in range(5)))

@@ -38,6 +38,8 @@ def submit(step: Step, request: Submission) -> Submitted:
     for index, datum in request.data:
         if index not in existing:
             put_datum(step, names.ids[index], datum)
+            if datum.key == "spec":
+                step.put(step.tables.rows[names.ids[index]].having(spec_size=datum.size))
     step.audit(request.act)
     return Submitted(names.ids, existing)
 

@@ -1,0 +1,175 @@
+"""The application that the HTTP server runs: it lets a request in, hands it to its endpoint, and sends the answer.
+
+In this order, so that a stranger costs as little as can be: the host that the request names (a page of another site
+that resolves its own name to this machine names that), the route, the token, the scope, the parameters; only then is
+a body read. Tokens come in a header that a browser sends for no other site, so no request can be forged from one.
+
+Whatever an endpoint raises becomes a problem document. An answer is sent as fast as its client reads it: whoever reads
+slowly fills a buffer of the kernel, and no memory of the server, and is cut off in the end.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from typing import Any, Final
+
+from ganger.core.clock import Clock
+from ganger.core.errors import GangerError, NotAllowed, NotAuthenticated, TooManyRequests
+from ganger.faces.http.grants import Grant, Keeper, Need
+from ganger.faces.http.limits import HttpLimits
+from ganger.faces.http.problem import answer_error
+from ganger.faces.http.rates import Rates
+from ganger.faces.http.reply import Answer, Reply, Streamed
+from ganger.faces.http.request import ClientGone, Receive, Request, read_query
+from ganger.faces.http.routes import Route, Table
+from ganger.faces.http.sockets import WEBSOCKET, deny, say_goodbye, send_messages
+from ganger.faces.http.visits import Visits
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+Send = Callable[[Any], Awaitable[None]]
+Scope = Mapping[str, Any]
+_CLOSE: Final = (b"connection", b"close")
+_LONGEST_TOKEN: Final = 200
+
+
+class HttpDoor:
+    """An ASGI application over a table of routes. `hosts` are the names by which it may be called; None: by any."""
+
+    def __init__(
+        self,
+        table: Table,
+        keeper: Keeper,
+        clock: Clock,
+        visits: Visits,
+        *,
+        hosts: frozenset[str] | None,
+        limits: HttpLimits,
+        telemetry: Telemetry = SILENT,
+    ) -> None:
+        self.table = table
+        self.visits = visits
+        self._keeper = keeper
+        self._hosts = hosts
+        self._limits = limits
+        self._telemetry = telemetry
+        self._failures = Rates(clock, limits.failures)
+        self._at_once = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, self._limits)
+        with suppress(ClientGone):
+            answer = await self._answer(request, scope, receive)
+            if request.method == WEBSOCKET:
+                await self._converse(answer, request, receive, send)
+            elif isinstance(answer, Streamed):
+                await self._stream(answer, request, scope, receive, send)
+            else:
+                await self._write(answer, request, send)
+
+    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Answer:
+        try:
+            return await self._serve(request, scope, receive)
+        except GangerError as error:
+            if answer_error(error).status == 500:
+                self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
+            return answer_error(error)
+        except ClientGone:
+            raise
+        except Exception as error:
+            self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
+            return answer_error(GangerError("an error that nobody expected"))
+
+    async def _serve(self, request: Request, scope: Scope, receive: Receive) -> Answer:
+        self._check_host(request)
+        route, request.values = self.table.find(request.method, scope["raw_path"])
+        request.grant = self._admit(route, request, scope)
+        request.query = read_query(scope["query_string"], route.parameters)
+        if route.waits in request.query:
+            await request.load()
+            return await self.visits.attend(_call(route, request), request.grant, receive)
+        return await self._hurry(route, request)
+
+    async def _hurry(self, route: Route, request: Request) -> Answer:
+        """What is done at once is bounded in number: beyond it a refusal is quicker than a queue."""
+        if self._at_once >= self._limits.at_once:
+            raise TooManyRequests(f"{self._at_once} requests are being served: send it again later")
+        self._at_once += 1
+        try:
+            return await route.endpoint(request)
+        finally:
+            self._at_once -= 1
+
+    def _check_host(self, request: Request) -> None:
+        if self._hosts is None:
+            return
+        said = request.headers.get(b"host", b"").decode("latin-1").lower()
+        name = said[: said.index("]") + 1] if said.startswith("[") and "]" in said else said.partition(":")[0]
+        if name not in self._hosts:
+            raise NotAllowed(f"this server is not called {name!r:.80}: see the setting hosts", host=name[:200])
+
+    def _admit(self, route: Route, request: Request, scope: Scope) -> Grant:
+        if route.need is Need.OPEN:
+            return request.grant
+        grant = self._find_grant(request)
+        if grant is None:
+            raise self._turn_away(str((scope.get("client") or ("",))[0]))
+        if not (route.family if grant.lease is not None else grant.covers(route.need)):
+            raise NotAllowed(f"the token {grant.name!r} lacks the scope {route.need.value!r}", scope=route.need.value)
+        return grant
+
+    def _turn_away(self, peer: str) -> GangerError:
+        """Whoever tries tokens is slowed down; a good token is never held up by bad ones from the same address."""
+        if self._failures.is_spent(peer):
+            return TooManyRequests("too many wrong tokens from this address: wait a moment")
+        self._failures.spend(peer)
+        return NotAuthenticated("send a token that is known and has not expired: Authorization: Bearer <token>")
+
+    def _find_grant(self, request: Request) -> Grant | None:
+        said = request.headers.get(b"authorization", b"Bearer " + request.headers.get(b"x-api-key", b""))
+        scheme, _, token = said.decode("latin-1").partition(" ")
+        if scheme.lower() != "bearer" or len(token) > _LONGEST_TOKEN:
+            return None
+        return self._keeper.find(token.strip())
+
+    async def _write(self, reply: Reply, request: Request, send: Send) -> None:
+        head = reply.head()
+        if request.unread:
+            await request.drain()
+            # What is left of the body would be read and thrown away, however long it is.
+            head += [_CLOSE] if request.unread else []
+        await send({"type": "http.response.start", "status": reply.status, "headers": head})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    async def _stream(self, reply: Streamed, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": reply.status, "headers": reply.head()})
+            if request.method == "HEAD":
+                await reply.pieces.aclose()
+            else:
+                await self.visits.attend(_send_pieces(reply, send), request.grant, receive)
+        except ClientGone:
+            raise
+        except Exception as error:
+            # The answer has begun: all that can be said is that it ends. The client asks again, and is told why.
+            self._telemetry.event("stream_ended", path=scope["path"], error=repr(error))
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _converse(self, answer: Answer, request: Request, receive: Receive, send: Send) -> None:
+        if isinstance(answer, Reply):
+            return await deny(answer, send)
+        await send({"type": "websocket.accept"})
+        sent_home = None
+        try:
+            await self.visits.attend(send_messages(answer, send), request.grant, receive)
+        except GangerError as error:
+            sent_home = error
+        return await say_goodbye(send, sent_home)
+
+
+async def _send_pieces(reply: Streamed, send: Send) -> None:
+    async with aclosing(reply.pieces) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _call(route: Route, request: Request) -> Answer:
+    return await route.endpoint(request)

@@ -1,0 +1,31 @@
+"""How much one client may ask for, and how long it may take: nothing a stranger does can hold the server for ever."""
+
+from typing import NamedTuple
+
+
+class HttpLimits(NamedTuple):
+    """Sizes are bytes, times seconds.
+
+    `write` is how long a client may leave an answer unread before it is cut off. `waiting` requests are answered at
+    once with 429 beyond `at_once`; those that wait for something to happen are counted apart, up to `visits`.
+    """
+
+    head: int = 32 << 10
+    head_time: float = 10.0
+    body: int = 16 << 20
+    body_time: float = 30.0
+    idle: int = 60
+    write: float = 30.0
+    beat: float = 15.0
+    connections: int = 4_096
+    at_once: int = 1_000
+    visits: int = 3_000
+    failures: float = 20.0
+    """So many wrong tokens a second are looked at from one address."""
+    page: int = 1_000
+    piece: int = 256 << 10
+    value: int = 64 << 20
+    """The largest value that is put together slot by slot."""
+
+
+PLAIN_LIMITS = HttpLimits()

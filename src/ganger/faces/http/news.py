@@ -1,0 +1,125 @@
+"""One reader of the events for all who follow them.
+
+A thousand followers that each read the store would read every event a thousand times. Here one reader keeps the last
+few thousand in memory, and each follower goes through them at its own pace; whoever is further behind reads the store
+until it has caught up. A follower is a position and nothing else: nothing is kept for it, so a slow one costs nothing.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from ganger.core.errors import StalePage
+from ganger.core.event import Event
+from ganger.core.ids import Position
+from ganger.engine.bell import Bell
+from ganger.engine.engine import Engine
+from ganger.engine.follow import find_end
+from ganger.engine.store import EVENTS_TOPIC
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+KEPT: Final = 4_096
+ENTRIES: Final = 200_000
+"""So many tasks are named by the events that are kept: one event may name a million."""
+
+_PAGE: Final = 256
+_REST: Final = 0.5
+
+
+class News(Service):
+    """The events as they come. `end` is the position of the newest that was read; it may lag while nobody waits."""
+
+    def __init__(
+        self, engine: Engine, *, kept: int = KEPT, entries: int = ENTRIES, telemetry: Telemetry = SILENT
+    ) -> None:
+        super().__init__("news", telemetry=telemetry)
+        self.end = Position(0)
+        self._engine = engine
+        self._kept = kept
+        self._most_entries = entries
+        self._last: deque[Event] = deque()
+        self._entries = 0
+        self._floor = Position(0)
+        self._placed = False
+        self._rung = asyncio.Event()
+        self._waiting = 0
+        self._wanted = asyncio.Event()
+
+    async def start(self) -> None:
+        """Take the place behind the newest event: whoever follows from now on misses nothing that comes."""
+        if not self._placed:
+            self._floor = self.end = await find_end(self._engine.store)
+            self._placed = True
+        await super().start()
+
+    async def run(self) -> None:
+        with Bell(self._engine.store, (EVENTS_TOPIC,)) as bell:
+            while True:
+                bell.rung.clear()
+                while page := await self._engine.events(self.end, _PAGE):
+                    for event in page:
+                        self._keep(event)
+                await bell.wait()
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """While nobody waits, read in larger lots: tasks that end by the thousand are not to pay for it."""
+        if not self._waiting:
+            self._wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REST):
+                    await self._wanted.wait()
+
+    def _keep(self, event: Event) -> None:
+        self._last.append(event)
+        self._entries += len(event.entries)
+        while len(self._last) > self._kept or self._entries > self._most_entries:
+            oldest = self._last.popleft()
+            self._floor = oldest.position
+            self._entries -= len(oldest.entries)
+        self.end = event.position
+        rung, self._rung = self._rung, asyncio.Event()
+        rung.set()
+
+    async def wait(self, after: Position) -> None:
+        """Until there is an event behind this position."""
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            while self.end <= after:
+                await self._rung.wait()
+        finally:
+            self._waiting -= 1
+
+    async def begin(self, after: Position | None) -> Position:
+        """From where on to follow; StalePage for a position that this store has not reached."""
+        if after is None:
+            return await find_end(self._engine.store)
+        if after > self.end and after > await find_end(self._engine.store):
+            raise StalePage(f"position {after} is of another store, or of one from a later day: begin again")
+        return after
+
+    async def follow(self, after: Position) -> AsyncGenerator[list[Event], None]:
+        """The events behind a position, in order, some at a time, for ever. Close it when leaving early."""
+        while True:
+            await self.wait(after)
+            while page := await self._read(after):
+                after = page[-1].position
+                yield page
+
+    async def _read(self, after: Position) -> list[Event]:
+        if after < self._floor:
+            return await self._engine.events(after, _PAGE)
+        if after >= self.end:
+            return []
+        first = bisect_right(self._last, after, key=_position)
+        return list(islice(self._last, first, first + _PAGE))
+
+
+def _position(event: Event) -> Position:
+    return event.position

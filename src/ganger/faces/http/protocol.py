@@ -1,0 +1,133 @@
+"""The server's connection, with what the server lacks: bounds on the head of a request, and on the time of both sides.
+
+A client that sends a header a minute, or headers without end, holds a connection and memory for as long as it likes,
+if nobody counts. So from the first byte of a request (and from the opening of a connection) a clock runs until the
+head is whole, and its bytes are counted. What follows the head is bounded where the body is read. A client that does
+not read its answer is cut off after a while: until then it fills a small buffer, and no more is written to it.
+"""
+
+import asyncio
+from typing import Any, Final, cast
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
+from ganger.faces.http.outlet import Outlet
+from ganger.faces.http.reply import PROBLEM
+from ganger.faces.http.streams import StreamSocket
+
+_RECEIVED_AT_ONCE: Final = 256 << 10
+"""The tail of a body may come together with the next head, at most so much of it."""
+
+
+class _HeadTooLarge(Exception):
+    """Stops the parser."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """A connection whose requests have bounded heads."""
+
+    limits: HttpLimits = PLAIN_LIMITS
+    streams: type[StreamSocket] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head = self._seen = 0
+        self._clock: asyncio.TimerHandle | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(asyncio.Transport, Outlet(transport, self.loop, self.limits.write)))
+        self._begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_clock()
+        self._unstick()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unstick()
+        self._stuck = self.loop.call_later(self.limits.write, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._unstick()
+        super().resume_writing()
+
+    def _unstick(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    def _begin(self) -> None:
+        self._head = self._seen = 0
+        self._stop_clock()
+        self._clock = self.loop.call_later(self.limits.head_time, self._give_up)
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self._refuse(408, "too_slow", f"the head of the request took more than {self.limits.head_time:g} s")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._stop_clock()
+        super().on_headers_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Some addresses have websockets of their own sort."""
+        if self.streams is not None and self.streams.plan.owns(self.url.partition(b"?")[0].decode("latin-1")):
+            self.ws_protocol_class = self.streams
+        super().handle_websocket_upgrade()
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > self.limits.head:
+            raise _HeadTooLarge
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._clock is not None and not self.transport.is_closing():
+            # The parser keeps an unfinished header to itself: until it is whole, what came counts as it came.
+            self._seen += len(data)
+            if self._seen > self.limits.head + _RECEIVED_AT_ONCE:
+                self._refuse(431, "payload_too_large", f"the head has more than {self.limits.head} bytes")
+
+    def send_400_response(self, msg: str) -> None:
+        if self._head > self.limits.head:
+            self._refuse(431, "payload_too_large", f"the head has more than {self.limits.head} bytes")
+        else:
+            self._refuse(400, "bad_input", "this is not HTTP/1.1")
+
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        """Answer what never became a request, and close. In the middle of another answer nothing can be said."""
+        self._stop_clock()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        told = {"type": f"urn:ganger:error:{code}", "title": code.replace("_", " "), "status": status, "code": code}
+        body = msgspec.json.encode(told | {"detail": detail})
+        head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (PROBLEM, len(body))
+        self.transport.write(STATUS_LINE[status] + head + body)
+        self.transport.close()
+
+
+def guard(limits: HttpLimits, streams: type[StreamSocket] | None = None) -> type[GuardedProtocol]:
+    """The protocol with these limits."""
+    return type("GuardedProtocol", (GuardedProtocol,), {"limits": limits, "streams": streams})

@@ -1,0 +1,288 @@
+"""Websockets whose messages are streams: what comes is handed on frame by piece of a frame, and so is what goes.
+
+The websockets of the server itself hand over a message when it is whole. A message may be a payload of any size here,
+so this connection takes the place of theirs at the addresses that ask for it.
+
+What can go wrong, and why this is right:
+
+- *The endpoint is slower than the client.* What has arrived waits in a queue that is bounded: when it is full, nothing
+  more is read from the connection, and the client waits.
+- *The client does not read.* Whoever sends waits until there is room; a client that takes nothing for a while is cut.
+- *The client is gone without a word.* It is pinged; when nothing at all has come for three pings it is cut.
+- *A close is overtaken.* A connection that is closed on unread bytes is reset, and the reason is lost with it. So after
+  a close what still comes is read and dropped for a moment, until the client closes too.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from ganger.core.errors import BadInput, GangerError, NotAllowed, NotFound
+from ganger.faces.http.limits import HttpLimits
+from ganger.faces.http.problem import answer_error
+from ganger.faces.http.request import ClientGone
+from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.websocket import frames
+from ganger.wire.websocket.frames import Control, Decoder, Opcode, Piece, Violation
+from ganger.wire.websocket.handshake import answer_handshake
+
+_WAITING: Final = 1 << 20
+"""So many bytes wait for the endpoint before nothing more is read."""
+
+_LINGER: Final = 2.0
+_MISSED: Final = 3
+_REASONS: Final = {400: b"Bad Request", 403: b"Forbidden", 404: b"Not Found"}
+
+
+class StreamSocket(asyncio.Protocol):
+    """One connection, made where the server makes its own. `receive` says what comes, `pieces` or `text` takes it."""
+
+    plan: "StreamPlan"
+
+    def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:
+        self.stopping = False
+        self.peer = ""
+        self._loop = asyncio.get_running_loop()
+        self._state = server_state
+        self._decoder: Decoder | None = None
+        self._arrived: deque[Piece] = deque()
+        self._waiting = 0
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._sending = asyncio.Lock()
+        self._ended = self._closing = self._paused = self._deaf = False
+        self._heard = self._loop.time()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        self._state.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._state.connections.discard(self)
+        for timer in self._timers.values():
+            timer.cancel()
+        self._end()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self._loop.time()
+        if self._decoder is None:
+            self._open(data)
+        else:
+            self._take(self._decoder, data)
+
+    def shutdown(self) -> None:
+        """The server stops: the endpoint is told, and closes."""
+        self.stopping = self._deaf = True
+        self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._news.set()
+        self._room.set()
+
+    def _open(self, head: bytes) -> None:
+        """The server hands over the head of the request as it came."""
+        path, headers = _read_head(head)
+        try:
+            self.plan.check(headers)
+            endpoint = self.plan.find(path)
+            if endpoint is None:
+                raise NotFound("nothing is here; see the table of addresses in the documentation")
+            answer = answer_handshake(headers)
+        except GangerError as error:
+            self._refuse(error)
+            return
+        self._decoder = Decoder(self.plan.largest)
+        self._transport.write(answer)
+        task = self._loop.create_task(self._serve(endpoint))
+        self._state.tasks.add(task)
+        task.add_done_callback(self._state.tasks.discard)
+        self._ping()
+
+    def _refuse(self, error: GangerError) -> None:
+        reply = answer_error(error)
+        lines = [b"HTTP/1.1 %d %b" % (reply.status, _REASONS.get(reply.status, b"Error")), b"connection: close"]
+        lines += [b"%b: %b" % header for header in reply.head()]
+        self._transport.write(b"\r\n".join([*lines, b"", reply.body]))
+        self._transport.close()
+
+    async def _serve(self, endpoint: "StreamEndpoint") -> None:
+        try:
+            await endpoint(self)
+        except ClientGone:
+            self._transport.abort()
+        except Exception as error:
+            self.plan.telemetry.event("request_failed", path="websocket", error=repr(error))
+            self.close(frames.BROKEN, "an error that nobody expected")
+        self.close(frames.NORMAL, "")
+
+    def _take(self, decoder: Decoder, data: bytes) -> None:
+        try:
+            found = [] if self._deaf else decoder.feed(data)
+        except Violation as wrong:
+            self._deaf = True
+            self.close(wrong.code, wrong.reason)
+            return
+        for one in found:
+            if isinstance(one, Control):
+                self._heed(one)
+            elif not self._closing:
+                self._arrived.append(one)
+                self._waiting += len(one.data)
+        if self._arrived:
+            self._news.set()
+        if self._waiting > _WAITING and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _heed(self, control: Control) -> None:
+        if control.opcode is Opcode.PING and not self._closing and self._room.is_set():
+            self._transport.write(frames.encode(Opcode.PONG, control.data))
+        elif control.opcode is Opcode.CLOSE:
+            if not self._closing:
+                self._transport.write(frames.encode(Opcode.CLOSE, control.data[:2]))
+            self._end()
+            self._transport.close()
+
+    async def receive(self) -> Opcode | None:
+        """What the next message is, text or binary; None when nothing more comes."""
+        await self._await_piece()
+        return None if not self._arrived else self._arrived[0].opcode
+
+    async def _await_piece(self) -> None:
+        while not self._arrived and not self._ended:
+            self._news.clear()
+            await self._news.wait()
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The content of the message that `receive` has told. ClientGone if it never becomes whole."""
+        ended = False
+        while not ended:
+            await self._await_piece()
+            if not self._arrived:
+                raise ClientGone
+            piece = self._arrived.popleft()
+            self._waiting -= len(piece.data)
+            if self._paused and self._waiting <= _WAITING // 2:
+                self._paused = False
+                self._heard = self._loop.time()
+                self._transport.resume_reading()
+            ended = piece.ended
+            yield piece.data
+
+    async def text(self, most: int) -> bytes:
+        """A text message, whole. Violation if it is longer than that, or no UTF-8."""
+        whole = bytearray()
+        async for piece in self.pieces():
+            whole += piece
+            if len(whole) > most:
+                raise Violation(frames.TOO_BIG, f"a text message has {most} bytes at most")
+        try:
+            whole.decode()
+        except UnicodeDecodeError:
+            raise Violation(frames.BAD_TEXT, "a text message is not UTF-8") from None
+        return bytes(whole)
+
+    async def send_text(self, text: bytes) -> None:
+        async with self._sending:
+            await self._write(frames.encode(Opcode.TEXT, text))
+
+    async def send_binary(self, content: AsyncIterator[bytes]) -> None:
+        """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""
+        async with self._sending:
+            opcode, held = Opcode.BINARY, b""
+            first = True
+            async for piece in content:
+                if not first:
+                    await self._write(frames.encode(opcode, held, fin=False))
+                    opcode = Opcode.CONTINUATION
+                held, first = piece, False
+            await self._write(frames.encode(opcode, held))
+
+    async def _write(self, data: bytes) -> None:
+        await self._room.wait()
+        if self._ended or self._closing:
+            raise ClientGone
+        self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+        self._set_timer("stuck", self.plan.limits.write, self._transport.abort)
+
+    def resume_writing(self) -> None:
+        self._timers.pop("stuck").cancel()
+        self._room.set()
+
+    def _set_timer(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+        if (old := self._timers.pop(name, None)) is not None:
+            old.cancel()
+        self._timers[name] = self._loop.call_later(seconds, then)
+
+    def _ping(self) -> None:
+        """Keep the way open through whatever lies between, and notice that nobody is there any more."""
+        beat = self.plan.limits.beat
+        if not self._paused and self._loop.time() - self._heard > _MISSED * beat:
+            self._transport.abort()
+            return
+        if not self._closing and self._room.is_set():
+            self._transport.write(frames.encode(Opcode.PING, b""))
+        self._set_timer("ping", beat, self._ping)
+
+    def close(self, code: int, reason: str) -> None:
+        """Say goodbye. What still comes is dropped; the connection ends when the client closes too, or soon."""
+        if self._closing or self._transport.is_closing():
+            return
+        self._closing = True
+        self._transport.write(frames.encode_close(code, reason))
+        self._arrived.clear()
+        self._end()
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        self._set_timer("linger", _LINGER, self._transport.abort)
+
+
+StreamEndpoint = Callable[[StreamSocket], Coroutine[Any, Any, None]]
+
+
+class StreamPlan(NamedTuple):
+    """Which addresses are such websockets, and what is asked of those who come. `largest` bounds one frame."""
+
+    find: Callable[[str], StreamEndpoint | None]
+    owns: Callable[[str], bool]
+    hosts: frozenset[str] | None
+    limits: HttpLimits
+    largest: int
+    telemetry: Telemetry = SILENT
+
+    def check(self, headers: dict[bytes, bytes]) -> None:
+        """A browser says from which page a websocket is opened: only those of this server may."""
+        if self.hosts is None:
+            return
+        named = [f"//{headers.get(b'host', b'').decode('latin-1')}"]
+        named += [headers[b"origin"].decode("latin-1")] if b"origin" in headers else []
+        for address in named:
+            if _name_host(address) not in self.hosts:
+                raise NotAllowed(f"this server is not called {address!r:.80}: see the setting hosts")
+
+    def bind(self) -> type[StreamSocket]:
+        return type("StreamSocket", (StreamSocket,), {"plan": self})
+
+
+def _name_host(address: str) -> str:
+    try:
+        name = urlsplit(address).hostname or ""
+    except ValueError:
+        raise BadInput("the header Host or Origin is no address") from None
+    return f"[{name}]" if ":" in name else name
+
+
+def _read_head(head: bytes) -> tuple[str, dict[bytes, bytes]]:
+    first, *lines = head.split(b"\r\n")
+    headers = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+    return first.split(b" ")[1].partition(b"?")[0].decode("latin-1"), headers

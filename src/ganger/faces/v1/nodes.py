@@ -1,0 +1,179 @@
+"""Nodes: lists of them, new ones, changes, removal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ganger.core.clock import Wall
+from ganger.core.errors import BadInput, NotAllowed
+from ganger.core.event import Fact
+from ganger.core.graph import Edge
+from ganger.core.ids import Position, QueueId, TaskId
+from ganger.core.task import Task
+from ganger.engine.store import Change, Edit, Query
+from ganger.faces.http.grants import Grant, Need
+from ganger.faces.http.reply import NO_CONTENT, Answer, Reply, answer_json
+from ganger.faces.http.request import Request
+from ganger.faces.v1 import repeats
+from ganger.faces.v1.backend import Backend
+from ganger.faces.v1.finding import FILTERS, Finder, Found
+from ganger.faces.v1.flags import read_flag, read_limit
+from ganger.faces.v1.values import Values
+from ganger.wire.v1 import answers, requests
+from ganger.wire.v1.pages import name_question, read_position
+from ganger.wire.v1.specs import change_spec, list_spec_keys
+from ganger.wire.v1.words import INCIPIENT, read_id
+
+LIST_PARAMETERS: Final = frozenset({*FILTERS, "metadata", "new", "start", "pid", "pagid", "limit"})
+
+
+class Nodes:
+    """The endpoints under `/v1/nodes`, but for the data."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._engine = backend.engine
+        self._values = Values(backend)
+        self._finder = Finder(backend)
+
+    async def list_nodes(self, request: Request) -> Answer:
+        """High level information about many nodes at once."""
+        asked = request.query
+        _keep_to_children(request.grant, asked)
+        fields = answers.read_fields(asked.get("metadata"))
+        page_id = name_question(self._backend.tag, [asked.get(name) for name in (*FILTERS, "new")])
+        place = read_position(asked.get("start"), asked.get("pid", asked.get("pagid")), page_id)
+        most = read_limit(asked.get("limit"), self._backend.limits.page)
+        query = (await self._finder.read_filters(asked))._replace(with_parents=answers.needs_parents(fields))
+        if "new" in asked and place is None:
+            found = await self._wait_for_new(query._replace(after=await self._place_of(asked["new"])), most)
+        else:
+            found = await self._finder.gather(query._replace(after=place), most)
+        queues = await self._backend.name_queues()
+        told = [answers.tell_node(answers.Node(task, parents, queues), fields) for task, parents in found.tasks]
+        return answer_json(answers.tell_page(told, None if found.next is None else str(found.next), page_id))
+
+    async def _place_of(self, new: str) -> Position:
+        if new in ("0", requests.ROOT):
+            return Position(0)
+        task = read_id(new, "new")
+        (found,) = await self._engine.tasks([task])
+        # A node that was removed since has left its place: ids grow with positions.
+        return Position(task) if found is None else found.position
+
+    async def _wait_for_new(self, query: Query, most: int) -> Found:
+        news = self._backend.news
+        while True:
+            mark = news.end
+            found = await self._finder.gather(query, most)
+            while not found.tasks and found.next is not None:
+                found = await self._finder.gather(query._replace(after=found.next), most)
+            if found.tasks:
+                return found
+            await self._wait(mark, None if query.statuses is not None else Fact.SUBMITTED)
+
+    async def _wait(self, mark: Position, fact: Fact | None) -> None:
+        """Until something came that may be what is waited for; with a state anything that happens may be that."""
+        async for page in self._backend.news.follow(mark):
+            if fact is None or any(event.fact is fact for event in page):
+                return
+
+    async def add(self, request: Request) -> Answer:
+        """New nodes, all or none; the ids are answered in the order of the nodes."""
+        drafts = repeats.give_keys(requests.read_nodes(await request.body()), request)
+        queues = await self._find_queues(drafts, request.grant)
+        await repeats.compare_before(self._engine, drafts)
+        tasks = [repeats.settle_conflicts(draft).task._replace(queue=queues[draft.queue]) for draft in drafts]
+        data = [(index, key, content) for index, draft in enumerate(drafts) for key, content in draft.data]
+        made = await self._engine.submit(tasks, data=data, under=request.grant.lease)
+        existing = set(made.existing)
+        await repeats.compare_after(self._engine, drafts, made.ids, existing)
+        return answer_json(
+            [_tell_made(task, index in existing) for index, task in enumerate(made.ids)], 201 if made.ids else 200
+        )
+
+    async def _find_queues(self, drafts: Sequence[requests.Draft], grant: Grant) -> dict[str, QueueId]:
+        """The queues that the nodes name. An attempt adds children alone, to its own queue unless it names one."""
+        names = dict.fromkeys(draft.queue for draft in drafts)
+        if grant.lease is not None:
+            _refuse_strangers(drafts, grant.lease.task)
+            own = (await self._backend.find_task(grant.lease.task)).queue
+            if set(names) <= {requests.DEFAULT_QUEUE, (await self._engine.queues.get(own)).name}:
+                return dict.fromkeys(names, own)
+            raise NotAllowed("an attempt adds nodes to its own queue alone")
+        for name in names:
+            grant.demand(Need.SUBMIT, name)
+        return {name: (await self._backend.find_queue(name, grant)).id for name in names}
+
+    async def show(self, request: Request) -> Answer:
+        """One node: its metadata, and as much of its data as is not large."""
+        look = await self._engine.look(await self._backend.reach(request))
+        parents = tuple(Edge(*edge) for edge in look.family.parents)
+        node = answers.Node(look.task, parents, await self._backend.name_queues())
+        data, large = await self._values.show_all(look)
+        told: dict[str, Any] = {"metadata": answers.tell_node(node, None), "data": data}
+        return answer_json(told | ({"large": large} if large else {}))
+
+    async def change(self, request: Request) -> Answer:
+        """Change what has not started: its metadata, what is run, and what it waits for."""
+        task = await self._backend.find_task(await self._backend.reach(request))
+        await self._backend.demand_submit(request.grant, task.queue)
+        patch = requests.decode(await request.body(), requests.PatchIn)
+        async with self._backend.writing:
+            edits = [*await self._changes(task, patch), *await self._links(task, patch)]
+            if not edits:
+                raise BadInput("the body changes nothing: give metadata or data")
+            await self._backend.edit(edits, request.grant)
+        return await self.show(request)
+
+    async def _changes(self, task: Task, patch: requests.PatchIn) -> list[Edit]:
+        said = patch.metadata
+        spec = await self._change_spec(task, patch.data) if patch.data else None
+        retry = None if said.retries is None else requests.read_retries(said.retries)
+        due = None if said.due is None else Wall(said.due)
+        change = Change(spec, said.priority, due, said.description, retry, said.timeout)
+        return [] if change == Change() else [Edit(task.id, change=change)]
+
+    async def _change_spec(self, task: Task, data: dict[str, Any]) -> bytes:
+        keys = list_spec_keys(task.kind)
+        if strange := sorted(set(data) - keys):
+            raise BadInput(
+                f"{strange[0]!r:.80} is not what is run: change it with PUT; here are {', '.join(sorted(keys))}",
+                field=f"data.{strange[0][:200]}",
+            )
+        return change_spec(task.kind, await self._values.read_spec(task), data)
+
+    async def _links(self, task: Task, patch: requests.PatchIn) -> list[Edit]:
+        """The edits that give the node these parents and no others."""
+        if patch.metadata.parents is None:
+            return []
+        wanted = requests.read_parents(patch.metadata.parents)
+        had = dict((await self._engine.look(task.id, _MOST_PARENTS)).family.parents)
+        gone = [Edit(task.id, unlink=parent) for parent in had if wanted.get(parent) != had[parent]]
+        new = [Edit(task.id, link=(parent, on)) for parent, on in wanted.items() if had.get(parent) != on]
+        return [*new, *gone] if not set(wanted) & {edit.unlink for edit in gone} else [*gone, *new]
+
+    async def remove(self, request: Request) -> Answer:
+        """Take a node out; its children get its parents, or go too."""
+        task, descendants = await self._backend.reach(request), read_flag(request.query, "descendants")
+        await self._backend.edit([Edit(task, remove=True, descendants=descendants)], request.grant)
+        return Reply(NO_CONTENT)
+
+
+_MOST_PARENTS: Final = 10_000
+
+
+def _keep_to_children(grant: Grant, asked: Mapping[str, str]) -> None:
+    if grant.lease is not None and asked.get("parent") != str(grant.lease.task):
+        raise NotAllowed(f"an attempt lists its own children: parent={grant.lease.task}", task=grant.lease.task)
+
+
+def _refuse_strangers(drafts: Sequence[requests.Draft], task: TaskId) -> None:
+    """Every node that an attempt adds is below it: its child, or behind another of the same request."""
+    for index, draft in enumerate(drafts):
+        parents = {edge.parent for edge in draft.task.parents}
+        if draft.task.group > 0 or not parents or any(parent > 0 and parent != task for parent in parents):
+            raise NotAllowed(f"node {index} of the request is not below node {task}", index=index)
+
+
+def _tell_made(task: TaskId, existed: bool) -> dict[str, Any]:
+    return {"id": str(task), "existed": True} if existed else {"id": str(task), "state": INCIPIENT}

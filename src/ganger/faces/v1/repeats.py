@@ -1,0 +1,68 @@
+"""A request that is sent again: the same key and the same node give the node that is there, another node is refused.
+
+The keys are looked at before anything is stored, and once more afterwards: between the two another client may have
+taken one.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ganger.core import names
+from ganger.core.errors import DuplicateKey
+from ganger.core.ids import TaskId
+from ganger.core.task import OnConflict, Task
+from ganger.engine.engine import Engine
+from ganger.engine.store import Query
+from ganger.faces.http.request import Request
+from ganger.faces.v1.values import SPEC
+from ganger.wire.v1.requests import SAME, Draft
+
+HEADER: Final = b"idempotency-key"
+
+
+def give_keys(drafts: Sequence[Draft], request: Request) -> list[Draft]:
+    """With the header `Idempotency-Key` each node that has no key of its own gets one, and is compared by it."""
+    said = request.headers.get(HEADER)
+    if said is None:
+        return list(drafts)
+    key = names.check("idempotency key", said.decode("latin-1"))
+    return [
+        draft if draft.task.key else draft._replace(task=draft.task._replace(key=f"{key} {index}", on_conflict=SAME))
+        for index, draft in enumerate(drafts)
+    ]
+
+
+def is_compared(draft: Draft) -> bool:
+    return draft.task.on_conflict == SAME
+
+
+def settle_conflicts(draft: Draft) -> Draft:
+    """As the engine knows it: what was compared is given back."""
+    return draft._replace(task=draft.task._replace(on_conflict=OnConflict.RETURN)) if is_compared(draft) else draft
+
+
+async def compare_before(engine: Engine, drafts: Sequence[Draft]) -> None:
+    """DuplicateKey if a key belongs to another node."""
+    for index, draft in enumerate(drafts):
+        if is_compared(draft):
+            for task in (await engine.find(Query(key=draft.task.key, most=1))).tasks:
+                await _compare(engine, index, draft, task)
+
+
+async def compare_after(engine: Engine, drafts: Sequence[Draft], ids: Sequence[TaskId], existing: set[int]) -> None:
+    chosen = [index for index in existing if is_compared(drafts[index])]
+    for index, task in zip(chosen, await engine.tasks([ids[index] for index in chosen]), strict=True):
+        if task is not None:
+            await _compare(engine, index, drafts[index], task)
+
+
+async def _compare(engine: Engine, index: int, draft: Draft, task: Task) -> None:
+    new = draft.task
+    spec = (await engine.read_data(task.id, SPEC, 0, engine.limits.payload)).body
+    if (task.kind, spec) != (new.kind, new.spec):
+        raise DuplicateKey(
+            f"node {index} of the request: node {task.id} has the key {new.key!r} and is another one",
+            task=task.id,
+            key=new.key,
+            index=index,
+        )

@@ -1,0 +1,71 @@
+"""What else can be asked: why a node waits, which queues there are, and how much there is to do."""
+
+from typing import Any
+
+from ganger.core.node import Node
+from ganger.core.queue import Counts, Queue
+from ganger.core.state import is_todo
+from ganger.faces.http.reply import Answer, answer_json
+from ganger.faces.http.request import Request
+from ganger.faces.v1.backend import Backend
+from ganger.wire.v1.words import name_state, read_id
+
+
+class Reports:
+    """The endpoints that only tell."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._engine = backend.engine
+
+    async def why(self, request: Request) -> Answer:
+        """Everything that keeps a node where it is."""
+        task = read_id(request.values["id"])
+        why = await self._engine.explain(task)
+        reasons = [{"code": one.code, "sentence": one.sentence, "fields": dict(one.fields)} for one in why.reasons]
+        return answer_json({"id": str(task), "phase": why.status, "reasons": reasons})
+
+    async def queues(self, request: Request) -> Answer:
+        """Every queue with its policy and its counts."""
+        counts = {each.queue: each for each in (await self._engine.counts())[0]}
+        return answer_json([_tell_queue(queue, counts.get(queue.id)) for queue in await self._engine.queues.all()])
+
+    async def workers(self, request: Request) -> Answer:
+        """Every node that takes tasks, or did a while ago."""
+        return answer_json([_tell_worker(node) for node in await self._engine.nodes.all()])
+
+    async def stats(self, request: Request) -> Answer:
+        """How many nodes have each state, by queue, and how often each fact was told."""
+        names = await self._backend.name_queues()
+        counts, facts = await self._engine.counts()
+        queues = [
+            {"queue": names.get(each.queue), **_count(each), "facts": facts.get(each.queue, {})} for each in counts
+        ]
+        return answer_json({"queues": queues, "last_event": str(self._backend.news.end)})
+
+
+def _tell_queue(queue: Queue, counts: Counts | None) -> dict[str, Any]:
+    told = {"id": str(queue.id), "name": queue.name, "paused_until": queue.paused_until, **queue.policy._asdict()}
+    return told | ({} if counts is None else _count(counts))
+
+
+def _count(counts: Counts) -> dict[str, Any]:
+    states: dict[str, int] = {}
+    for code, number in counts.by_status.items():
+        states[name_state(code)] = states.get(name_state(code), 0) + number
+    todo = sum(number for code, number in counts.by_status.items() if is_todo(code))
+    return {"total": counts.total, "todo": todo, "states": states}
+
+
+def _tell_worker(node: Node) -> dict[str, Any]:
+    return {
+        "id": str(node.id),
+        "name": node.name,
+        "state": node.state,
+        "slots": node.slots,
+        "queues": node.queues,
+        "kinds": node.kinds,
+        "labels": node.labels,
+        "since": node.since,
+        "seen": node.seen,
+    }

@@ -1,0 +1,219 @@
+"""What clients of `/v1` send to make and change nodes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from ganger.core.errors import BadInput, GangerError, UnknownParent
+from ganger.core.graph import Edge, Join, On
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.retry import Retry, to_text
+from ganger.core.task import DEFAULT_PRIORITY, NewTask, OnConflict
+from ganger.wire.v1.specs import MADE_BY_RUNS, list_spec_keys, make_spec
+from ganger.wire.v1.values import MARK, TEXT, ValueIn, check_key, pack
+from ganger.wire.v1.words import read_id, read_type
+
+ROOT: Final = "root"
+REFERENCE: Final = "@"
+DEFAULT_QUEUE: Final = "default"
+SAME: Final = "same"
+"""On conflict: give the task that has the key if it is the same, else refuse."""
+_SHOWN: Final = 200
+T = TypeVar("T")
+
+
+class ParentIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A parent and what is asked of it: success, finished or failed, or a branch of a condition: then or else."""
+
+    id: str | int
+    on: str = On.SUCCESS.value
+
+
+class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is said about a new node. Times are milliseconds.
+
+    `parent` is `root`, an id, or `@name` for the node of this request whose `ref` is that name; `parents` are several.
+    `retries` is how often it is tried again after a failure.
+    """
+
+    type: str
+    parent: str | int | None = None
+    parents: list[str | int | ParentIn] = []
+    ref: str | None = None
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    delay: int = 0
+    join: str = Join.ALL.value
+    key: str | None = None
+    on_conflict: str = OnConflict.REFUSE.value
+    description: str | None = None
+    retries: int | None = None
+    timeout: int | None = None
+    group: str | int | None = None
+    limit_key: str | None = None
+    requires: list[str] = []
+    open_group: bool = False
+
+
+class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new node."""
+
+    metadata: MetadataIn
+    data: dict[str, Any] = {}
+
+
+class ChangesIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What may be changed about a node that has not started. `parents` are all that it waits for from then on."""
+
+    priority: int | None = None
+    description: str | None = None
+    timeout: int | None = None
+    due: int | None = None
+    retries: int | None = None
+    parents: list[str | int | ParentIn] | None = None
+
+
+class PatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of a node: of its metadata, and of the keys of its data that say what is run. Null takes a key away."""
+
+    metadata: ChangesIn = ChangesIn()
+    data: dict[str, Any] = {}
+
+
+class ActionIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is to be done, and to which nodes: those with these ids, or all that match every one of the others."""
+
+    action: Literal["hold", "kick", "cancel", "kill", "retry"]
+    ids: list[str | int] = []
+    type: str | None = None
+    state: str | None = None
+    queue: str | None = None
+    parent: str | None = None
+    group: str | None = None
+    key: str | None = None
+    reason: str | None = None
+
+
+class Draft(NamedTuple):
+    """A node to be: the task (its queue means nothing yet), the queue's name, and the values beside its spec."""
+
+    task: NewTask
+    queue: str
+    data: list[tuple[str, bytes]]
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """The body as what it must be; BadInput says where it is not."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise BadInput(f"the body is not what is expected here: {error}") from None
+
+
+_NODES: Final = msgspec.json.Decoder(list[NodeIn] | NodeIn)
+
+
+def read_nodes(body: bytes) -> list[Draft]:
+    """The nodes of a request, in their order; an error says which one is wrong."""
+    try:
+        given = _NODES.decode(body)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise BadInput(f"the body is no list of nodes: {error}") from None
+    nodes = given if isinstance(given, list) else [given]
+    places = _find_refs(nodes)
+    return [_draft(index, node, places) for index, node in enumerate(nodes)]
+
+
+def _find_refs(nodes: list[NodeIn]) -> dict[str, int]:
+    """Where the node of each name is, as a submission says it: -n is the n-th."""
+    places: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        name = node.metadata.ref
+        if name is not None and places.setdefault(name, -index - 1) != -index - 1:
+            raise BadInput(f"two nodes have the ref {name!r:.80}", field="metadata.ref", index=index)
+    return places
+
+
+def _draft(index: int, node: NodeIn, places: Mapping[str, int]) -> Draft:
+    try:
+        return _make(node, places)
+    except GangerError as error:
+        raise type(error)(f"node {index} of the request: {error.message}", **error.fields, index=index) from None
+
+
+def _make(node: NodeIn, places: Mapping[str, int]) -> Draft:
+    said = node.metadata
+    kind = read_type(said.type)
+    spec, values = _divide(kind, node.data)
+    task = NewTask(
+        QueueId(0), kind, make_spec(kind, spec), said.priority, said.delay,
+        parents=_edges(said, places),
+        join=said.join,
+        group=0 if said.group is None else _resolve(said.group, places, "group"),
+        key=said.key,
+        on_conflict=said.on_conflict,
+        description=said.description if said.description is not None else _describe(node.data),
+        retry=None if said.retries is None else read_retries(said.retries),
+        timeout=said.timeout,
+        limit_key=said.limit_key,
+        requires=tuple(said.requires),
+        open_group=said.open_group,
+    )  # fmt: skip
+    return Draft(task, said.queue, values)
+
+
+def read_retries(retries: int) -> str:
+    if not 0 <= retries < 1 << 31:
+        raise BadInput(f"retries is {retries}; give 0 or more", field="retries")
+    return to_text(Retry(retries + 1))
+
+
+def _describe(data: Mapping[str, Any]) -> str | None:
+    """What lists show of a node that says nothing about itself."""
+    words = [data.get("command"), *(args if isinstance(args := data.get("args"), list) else ())]
+    text = " ".join(word for word in words if isinstance(word, str))[:_SHOWN]
+    return text if text.isprintable() and text else None
+
+
+def _divide(kind: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+    """What is the spec, and what are values beside it, with their marks."""
+    keys = list_spec_keys(kind)
+    spec = {key: value for key, value in data.items() if key in keys}
+    return spec, [pair for key, value in data.items() if key not in keys for pair in pack_value(key, ValueIn(value))]
+
+
+def pack_value(key: str, given: ValueIn) -> list[tuple[str, bytes]]:
+    """A value and its mark, as they are stored."""
+    if key in MADE_BY_RUNS:
+        raise BadInput(f"{key!r} is made by the run of the node and cannot be given", field=f"data.{key}")
+    content, mark = pack(given)
+    marked = [] if mark == TEXT else [(f"{MARK}{key}", mark.encode())]
+    return [(check_key(key), content), *marked]
+
+
+def _edges(said: MetadataIn, places: Mapping[str, int]) -> tuple[Edge, ...]:
+    given = [*([] if said.parent is None else [said.parent]), *said.parents]
+    return tuple(Edge(parent, on) for parent, on in _read_parents(given, places).items())
+
+
+def read_parents(given: Sequence[str | int | ParentIn]) -> dict[TaskId, str]:
+    """Parents by id, with what is asked of each; `root` is none."""
+    return {TaskId(parent): on for parent, on in _read_parents(given, {}).items()}
+
+
+def _read_parents(given: Sequence[str | int | ParentIn], places: Mapping[str, int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for one in given:
+        parent = one if isinstance(one, ParentIn) else ParentIn(one)
+        if parent.id != ROOT:
+            found.setdefault(_resolve(parent.id, places, "parent"), parent.on)
+    return found
+
+
+def _resolve(name: str | int, places: Mapping[str, int], field: str) -> int:
+    if isinstance(name, str) and name.startswith(REFERENCE):
+        if name[1:] not in places:
+            raise UnknownParent(f"no node of this request has the ref {name[1:]!r:.80}", parent=name[:200])
+        return places[name[1:]]
+    return read_id(name, field)

@@ -1,0 +1,228 @@
+"""The shapes of the answers of `/v1`, for those who read its description; a test holds the answers to them."""
+
+from typing import Any, Final
+
+import msgspec
+
+
+class Pagination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to go on: `next` is given back as `start`, `pid` as `pid`."""
+
+    next: str
+    pid: str
+
+
+class NodeMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is told about a node: the id, and what was asked for. Times are milliseconds since 1970."""
+
+    id: str
+    type: str | None = None
+    parent: str | None = None
+    parents: list[str] | None = None
+    edges: list[dict[str, str]] | None = None
+    state: str | None = None
+    status: str | None = None
+    phase: str | None = None
+    code: int | None = None
+    queue: str | None = None
+    group: str | None = None
+    holder: str | None = None
+    retry_of: str | None = None
+    children: int | None = None
+    progress: float | None = None
+    requires: list[str] | None = None
+    priority: int | None = None
+    key: str | None = None
+    description: str | None = None
+    join: str | None = None
+    due: int | None = None
+    timeout: int | None = None
+    batch: int | None = None
+    attempts: int | None = None
+    crashes: int | None = None
+    limit_key: str | None = None
+    info: str | None = None
+    reason: str | None = None
+    created: int | None = None
+    modified: int | None = None
+    started: int | None = None
+    ended: int | None = None
+
+
+class NodePage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a list, with more to come."""
+
+    nodes: list[NodeMetadata]
+    pagination: Pagination
+
+
+NodeList = list[NodeMetadata] | NodePage
+
+
+class NewNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node that was added, or one that had its key already (`existed`)."""
+
+    id: str
+    state: str | None = None
+    existed: bool = False
+
+
+class NodeShown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node with its data; the keys of values that are too large for it are in `large`."""
+
+    metadata: NodeMetadata
+    data: dict[str, Any]
+    large: list[str] = []
+
+
+class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    keys: list[str]
+    pagination: Pagination | None = None
+
+
+class ValueShown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value or a page of it. `encoding`: text, json, json-text (a piece of JSON) or base64. `size` in bytes."""
+
+    key: str
+    data: Any
+    encoding: str
+    size: int
+    pagination: Pagination | None = None
+
+
+class ValuePut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`start` and `pid` are those of the first slot, `pagination` those of what follows."""
+
+    key: str
+    replaced: bool
+    start: str
+    pid: str
+    pagination: Pagination
+
+
+class Killing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Those that will be killed or were cancelled, and those that had ended before."""
+
+    killing: list[str]
+    ended: list[str]
+
+
+class NodeEnded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a node ended; `removed` is one that is not there any more."""
+
+    id: str
+    state: str
+    phase: str | None = None
+    code: int | None = None
+
+
+class ReasonTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    code: str
+    sentence: str
+    fields: dict[str, Any]
+
+
+class WhyTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    phase: str
+    reasons: list[ReasonTold]
+
+
+class QueueTold(msgspec.Struct, frozen=True):
+    """A queue, its policy and its counts."""
+
+    id: str
+    name: str
+    paused_until: int
+    total: int = 0
+    todo: int = 0
+    states: dict[str, int] = {}
+
+
+class WorkerTold(msgspec.Struct, frozen=True):
+    """A process that takes tasks."""
+
+    id: str
+    name: str
+    state: str
+    slots: int | None
+    since: int
+    seen: int
+
+
+class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    queue: str | None
+    total: int
+    todo: int
+    states: dict[str, int]
+    facts: dict[str, int]
+
+
+class Stats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    queues: list[QueueStats]
+    last_event: str
+
+
+class RefusedNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    why: str
+
+
+class ActionDone(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Those that were done (for a retry the new ones), the others, and whether there are more to be done."""
+
+    done: list[str]
+    refused: list[RefusedNode]
+    more: bool
+
+
+class EdgeTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The child waits for the parent; `on` is what it asks of it."""
+
+    parent: str
+    child: str
+    on: str
+
+
+class GraphTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes, and the edges above them."""
+
+    nodes: list[NodeMetadata]
+    edges: list[EdgeTold]
+    pagination: Pagination | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What went wrong (RFC 9457). `code` never changes."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    fields: dict[str, Any] = {}
+
+
+PARAMETERS: Final[dict[str, str]] = {
+    "after": "Only events behind this position.",
+    "attempt": "The attempt (its fence) whose output is read; the newest that has some unless given.",
+    "descendants": "Whether all nodes below go too; else they get the parents of the removed one.",
+    "follow": "Whether the answer goes on as server-sent events until the node has ended.",
+    "group": "Only members of this group.",
+    "id": "Ids with commas between them.",
+    "key": "Only the node with this key.",
+    "limit": "At most so many on a page.",
+    "metadata": "Which metadata are told besides the id, with commas between them; all unless given.",
+    "new": "Only nodes newer than this id; waits until there are some.",
+    "offset": "Where to begin, in bytes.",
+    "pagid": "The same as pid.",
+    "parent": "Only nodes that wait for this one.",
+    "pid": "The page id of the answer before.",
+    "queue": "Only what belongs to this queue.",
+    "root": "Only this node and all below it.",
+    "start": "Where the page begins: the `next` of the answer before. Empty, a PUT replaces only what is unset.",
+    "state": "Only nodes of these states, with commas between them.",
+    "stream": "stdout, stderr or mixedout.",
+    "type": "Only nodes of this type.",
+}
+"""What each parameter means."""

@@ -1,0 +1,88 @@
+"""The description of the API: it is whole, it is true, and people can read it."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from ganger.faces.http.sockets import WEBSOCKET
+from tests.protocol.v1.harness import Site, command, list_own_rows, story
+
+
+def answer_type(site: Site, method: str, path: str) -> Any:
+    return next(
+        route.answer for route in site.server.service.door.table.rows if (route.method, route.path) == (method, path)
+    )
+
+
+@story
+async def test_every_route_is_described_with_parameters_scope_and_answers(site: Site) -> None:
+    document = await site.get("/openapi.json")
+
+    assert document["openapi"] == "3.1.0"
+    for route in list_own_rows(site):
+        if route.path in ("/openapi.json", "/docs") or route.method == WEBSOCKET:
+            continue
+        told = document["paths"][route.path][route.method.lower()]
+        named = {one["name"] for one in told["parameters"] if one["in"] == "query"}
+        assert named == route.parameters
+        assert all(one.get("description") for one in told["parameters"] if one["in"] == "query")
+        assert told.get("x-scope", "open") == route.need
+        assert {str(route.status), "default"} == set(told["responses"])
+        assert ("requestBody" in told) == (route.body is not None)
+
+
+@story
+async def test_every_reference_leads_to_a_schema(site: Site) -> None:
+    reply = await site.ask("GET", "/openapi.json")
+    schemas = reply.json()["components"]["schemas"]
+
+    assert {"NodeIn", "MetadataIn", "PatchIn", "ValueIn", "Problem"} <= set(schemas)
+    for name in re.findall(r'"#/components/schemas/(\w+)"', reply.text):
+        assert name in schemas
+
+
+@story
+async def test_answers_are_what_the_description_says(site: Site) -> None:
+    above, below = await site.add(command(ref="a", key="k"), command("echo", "x", parent="@a"))
+    running, _ = await site.add(command(), command())
+    await site.finish(above)
+    await site.take(running)
+    one = f"/v1/nodes/{below}"
+    asked: list[tuple[str, str, str, Any]] = [
+        ("POST", "/v1/nodes", "/v1/nodes", [command(), command(key="k", on_conflict="return")]),
+        ("GET", "/v1/nodes", "/v1/nodes", None),
+        ("GET", "/v1/nodes", "/v1/nodes?limit=1", None),
+        ("GET", "/v1/nodes", "/v1/nodes?metadata=type,due,group", None),
+        ("GET", "/v1/nodes/{id}", one, None),
+        ("PATCH", "/v1/nodes/{id}", one, {"metadata": {"priority": 1}}),
+        ("GET", "/v1/nodes/{id}/data", f"{one}/data?limit=1", None),
+        ("GET", "/v1/nodes/{id}/data/{key}", f"{one}/data/args", None),
+        ("PUT", "/v1/nodes/{id}/data/{key}", f"{one}/data/k", {"value": 1}),
+        ("GET", "/v1/nodes/{id}/why", f"{one}/why", None),
+        ("GET", "/v1/graph", "/v1/graph?limit=2", None),
+        ("GET", "/v1/scheduler/running", "/v1/scheduler/running", None),
+        ("GET", "/v1/scheduler/wait", f"/v1/scheduler/wait?id={above}", None),
+        ("PUT", "/v1/scheduler/kill", f"/v1/scheduler/kill?id={above},{below}", None),
+        ("POST", "/v1/actions", "/v1/actions", {"action": "retry", "ids": [above, below, "999"]}),
+        ("GET", "/v1/queues", "/v1/queues", None),
+        ("GET", "/v1/workers", "/v1/workers", None),
+        ("GET", "/v1/stats", "/v1/stats", None),
+    ]
+    for method, path, address, body in asked:
+        reply = await site.ask(method, address, body)
+        assert reply.status_code < 300, reply.text
+        msgspec.json.decode(reply.content, type=answer_type(site, method, path))
+    described = {(method, path) for method, path, _, _ in asked}
+    assert described >= {(row.method, row.path) for row in list_own_rows(site) if row.answer}
+
+
+@story
+async def test_people_can_read_it_without_anything_from_elsewhere(site: Site) -> None:
+    reply = await site.ask("GET", "/docs")
+
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert "<script" not in reply.text
+    assert "/v1/nodes/{id}/data/{key}" in reply.text
+    assert '<a href="#NodeIn">NodeIn</a>' in reply.text

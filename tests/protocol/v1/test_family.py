@@ -1,0 +1,103 @@
+"""A task has access to its parent and its subtasks with its own token."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganger.assembly.key import open_key
+from ganger.assembly.location import Location
+from ganger.core.outcome import Succeed
+from ganger.core.token import make_token
+from ganger.runtime.entropy import SystemEntropy
+from tests.protocol.v1.harness import Site, command, run_story, story_in
+
+
+def speak_for(folder: Path, claimed: Any) -> dict[str, str]:
+    key = open_key(Location(folder / "tasks.db", folder), SystemEntropy())
+    return {"authorization": f"Bearer {make_token(key, claimed.id, claimed.fence)}"}
+
+
+@story_in
+async def test_a_task_reads_its_parent_itself_and_its_children(site: Site, folder: Path) -> None:
+    above, one, below, stranger = await site.add(
+        command(ref="a"), command(ref="b", parent="@a"), command(parent="@b"), command()
+    )
+    await site.finish(above)
+    header = speak_for(folder, await site.take(one))
+
+    for node in (above, one, below):
+        assert (await site.ask("GET", f"/v1/nodes/{node}", headers=header)).status_code == 200
+        assert (await site.ask("GET", f"/v1/nodes/{node}/data/command", headers=header)).status_code == 200
+    await site.refuse(403, "GET", f"/v1/nodes/{stranger}", headers=header)
+    await site.refuse(403, "GET", f"/v1/nodes/{stranger}/data/command", headers=header)
+    children = await site.ask("GET", f"/v1/nodes?parent={one}", headers=header)
+    assert [node["id"] for node in children.json()] == [below]
+    await site.refuse(403, "GET", "/v1/nodes", headers=header)
+    await site.refuse(403, "GET", f"/v1/nodes?parent={above}", headers=header)
+
+
+@story_in
+async def test_a_task_modifies_its_family_and_nothing_else(site: Site, folder: Path) -> None:
+    one, below, stranger = await site.add(command(ref="b"), command(parent="@b"), command())
+    header = speak_for(folder, await site.take(one))
+
+    assert (await site.ask("PATCH", f"/v1/nodes/{below}", {"data": {"args": ["x"]}}, headers=header)).status_code == 200
+    for node in (one, below):
+        assert (await site.ask("PUT", f"/v1/nodes/{node}/data/k", {"value": 1}, headers=header)).status_code == 200
+    await site.refuse(403, "PATCH", f"/v1/nodes/{stranger}", {"data": {"args": []}}, headers=header)
+    await site.refuse(403, "PUT", f"/v1/nodes/{stranger}/data/k", {"value": 1}, headers=header)
+    await site.refuse(403, "DELETE", f"/v1/nodes/{stranger}", headers=header)
+    assert (await site.ask("DELETE", f"/v1/nodes/{below}", headers=header)).status_code == 204
+    assert (await site.get(f"/v1/nodes/{one}"))["data"]["k"] == 1
+
+
+@story_in
+async def test_a_task_adds_children_alone(site: Site, folder: Path) -> None:
+    one, stranger = await site.add(command(), command())
+    header = speak_for(folder, await site.take(one))
+    await site.engine.queues.create("other", by="somebody")
+
+    below = [command(parent=one, ref="a"), command(parent="@a")]
+    reply = await site.ask("POST", "/v1/nodes", below, headers=header)
+    assert reply.status_code == 201
+    for wrong in (command(), command(parent=stranger), command(parent=one, queue="other")):
+        await site.refuse(403, "POST", "/v1/nodes", [wrong], headers=header)
+
+
+@story_in
+async def test_the_token_of_an_attempt_ends_with_it(site: Site, folder: Path) -> None:
+    (one,) = await site.add(command())
+    held = await site.take(one)
+    header = speak_for(folder, held)
+    await site.engine.settle([(held, Succeed())])
+
+    for problem in (
+        await site.refuse(409, "GET", f"/v1/nodes/{one}", headers=header),
+        await site.refuse(409, "POST", "/v1/nodes", [command(parent=one)], headers=header),
+    ):
+        assert problem["code"] == "stale_lease"
+
+
+@story_in
+async def test_no_other_route_takes_the_token_of_an_attempt(site: Site, folder: Path) -> None:
+    (one,) = await site.add(command())
+    header = speak_for(folder, await site.take(one))
+
+    for path in ("/v1/events", "/v1/queues", "/v1/stats", "/metrics", "/v1/scheduler/running", f"/v1/nodes/{one}/why"):
+        await site.refuse(403, "GET", path, headers=header)
+    await site.refuse(403, "PUT", f"/v1/scheduler/kill?id={one}", headers=header)
+    await site.refuse(401, "GET", f"/v1/nodes/{one}", headers={"authorization": "Bearer 1.1.00"})
+
+
+@pytest.mark.slow
+@run_story
+async def test_a_command_reaches_its_own_node_with_the_token_in_its_environment(site: Site) -> None:
+    ask = f'curl -s -H "Authorization: Bearer $GANGER_TOKEN" {site.server.url}/v1/nodes/$GANGER_TASK'
+    (one,) = await site.add({"metadata": {"type": "shell command"}, "data": {"command": ask}})
+    await site.get(f"/v1/scheduler/wait?id={one}")
+
+    said = (await site.get(f"/v1/nodes/{one}"))["data"]["stdout"]
+
+    assert f'"id":"{one}"' in said
+    assert '"state":"running"' in said

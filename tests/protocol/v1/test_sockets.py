@@ -1,0 +1,108 @@
+"""Subscribe for updates by a websocket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.protocol.v1.harness import PATIENCE, Site, command, soon, story
+
+
+@asynccontextmanager
+async def follow(
+    site: Site, query: str = "", path: str = "/v1/events", **header: str
+) -> AsyncIterator[ClientConnection]:
+    url = site.server.url.replace("http", "ws", 1) + path + query
+    headers = header or {"authorization": site.client.headers["authorization"]}
+    async with connect(url, additional_headers=headers) as socket:
+        yield socket
+
+
+async def until(socket: ClientConnection, fact: str) -> Any:
+    async with asyncio.timeout(PATIENCE):
+        while (told := json.loads(await socket.recv()))["fact"] != fact:
+            pass
+    return told
+
+
+@story
+async def test_a_websocket_is_told_of_updates_and_can_go_on_later(site: Site) -> None:
+    async with follow(site) as socket:
+        (one,) = await site.add(command())
+        told = await until(socket, "submitted")
+        assert told["nodes"] == [{"id": one, "state": "incipient", "phase": "queued"}]
+    (two,) = await site.add(command())
+    async with follow(site, f"?after={told['position']}") as socket:
+        assert (await until(socket, "submitted"))["nodes"][0]["id"] == two
+
+
+@story
+async def test_filters_hold_for_a_websocket_too(site: Site) -> None:
+    one, two = await site.add(command(), command())
+    async with follow(site, f"?id={two}") as socket:
+        await site.finish(one)
+        await site.finish(two)
+        assert (await until(socket, "settled"))["nodes"][0]["id"] == two
+
+
+@story
+async def test_an_event_of_many_nodes_says_that_there_is_more(site: Site) -> None:
+    async with follow(site) as socket:
+        await site.add(*(command(str(n)) for n in range(1_500)))
+        parts = [await until(socket, "submitted") for _ in range(2)]
+
+    assert [(len(part["nodes"]), part.get("more", False)) for part in parts] == [(1_000, True), (500, False)]
+
+
+@story
+async def test_a_websocket_is_refused_like_any_request(site: Site) -> None:
+    for path, header, status in (
+        ("/v1/events", {"authorization": "Bearer x"}, 401),
+        ("/v1/events", site.token("cancel"), 403),
+        ("/v1/events?odd=1", {}, 400),
+        ("/v1/events?after=999999", {}, 410),
+        ("/v1/nodes", {}, 405),
+        ("/odd", {}, 404),
+    ):
+        with pytest.raises(InvalidStatus) as caught:
+            async with follow(site, path=path, **header):
+                pass
+        assert caught.value.response.status_code == status
+        assert json.loads(caught.value.response.body or b"{}")["status"] == status
+
+
+@story
+async def test_a_websocket_that_is_closed_is_unsubscribed(site: Site) -> None:
+    async with follow(site) as socket:
+        await soon(lambda: _count(site, 1))
+        await socket.send("whatever")
+    await soon(lambda: _count(site, 0))
+
+
+async def _count(site: Site, number: int) -> bool:
+    return len(site.server.service.door.visits) == number
+
+
+@story
+async def test_a_websocket_is_told_why_it_ends(site: Site) -> None:
+    header = site.token("read", name="guest")
+    async with follow(site, **header) as socket:
+        await soon(lambda: _count(site, 1))
+        site.server.tokens.remove("guest")
+        with pytest.raises(ConnectionClosed) as caught:
+            await socket.recv()
+        assert caught.value.rcvd is not None
+        assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1008, "not_authenticated")
+    async with follow(site) as socket:
+        await soon(lambda: _count(site, 1))
+        stopping = asyncio.ensure_future(site.server.service.stop())
+        with pytest.raises(ConnectionClosed) as caught:
+            await socket.recv()
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1012
+        await stopping
