@@ -64,6 +64,10 @@ NASTY: dict[str, CommandSpec | ShellSpec] = {
 }
 
 
+LONGEST_GRACE = 0.2
+"""Seconds, among those that need it: the others obey at once."""
+
+
 async def kill(made: CommandExecutor, started: GuardedRun) -> float:
     """Seconds from the wish to the proof."""
     await heard(made, started, b"ready")
@@ -178,6 +182,7 @@ def test_a_thousand_kills_leave_no_process_no_zombie_and_no_descriptor(tmp_path:
             # What stays is the cells kept for the next attempts, two descriptors each, and the thread's.
             assert guardian_of(tmp_path).num_fds() <= descriptors + 2 * together + 2
             took.sort()
+            assert took[len(took) * 99 // 100] <= LONGEST_GRACE + 1
             print(f"{len(took)} kills, p50 {took[len(took) // 2]:.3f} s, p99 {took[len(took) * 99 // 100]:.3f} s")
 
     asyncio.run(check())

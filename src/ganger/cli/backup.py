@@ -2,7 +2,7 @@
 
 import click
 
-from ganger.cli.opening import find_store, take_json, take_store
+from ganger.cli.opening import find_store, refuse_remote, take_json, take_store
 from ganger.cli.printing import print_json
 from ganger.cli.words import say_bytes
 
@@ -23,6 +23,7 @@ def backup(store: str | None, as_json: bool, target: str) -> None:
     from ganger.assembly.backup import beside, copy_store
     from ganger.core.errors import BadInput
 
+    refuse_remote(store, "a backup")
     source = find_store(store)
     if source is None:
         raise BadInput("only a store in a file can be copied; this one is in memory")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ganger.cli.opening import find_store, run_engine, take_json, take_store
+from ganger.cli.opening import find_store, refuse_remote, run_engine, take_json, take_store
 from ganger.cli.printing import print_json, print_table
 from ganger.cli.words import say_bytes, say_time
 from ganger.core.errors import GangerError
@@ -44,6 +44,7 @@ def doctor(store: str | None, as_json: bool, ready: bool, node: str | None) -> N
         findings = run_engine(store, lambda engine: _ask_ready(engine, node))
         _print(findings, as_json)
         sys.exit(0 if _is_taken(findings) else UNREADY_EXIT)
+    refuse_remote(store, "the doctor")
     place = find_store(store)
     findings = [] if place is None else list(_examine(place.database))
     if all(finding.well for finding in findings if finding.what in {"file", "version"}):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ganger.cli.opening import find_store
+from ganger.cli.opening import find_store, refuse_remote
 
 if TYPE_CHECKING:
     from ganger.core.lease import Lease
@@ -16,6 +16,7 @@ def find_attempt(store: str | None) -> "Lease":
     from ganger.core.token import read_token
 
     said, token = find_lease(), find_token()
+    refuse_remote(store, "this command inside a task (the HTTP API does not: see GANGER_URL and GANGER_TOKEN)")
     found = find_store(store)
     if found is None:
         raise BadInput("this store ends with its process: a task cannot reach it from outside")

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,8 @@ from ganger.cli.bars import show_count, show_storing
 from ganger.cli.opening import name_operator, run_engine, take_json, take_store
 from ganger.cli.printing import clean, cut, print_json, tell
 from ganger.cli.wait import FAILED_EXIT, HELD_EXIT
-from ganger.cli.words import read_duration, read_pair, say_status
+from ganger.cli.words import say_status
+from ganger.cli.work import PLAIN, take_each_running, take_priority
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, is_final
 
@@ -25,15 +26,6 @@ _WINDOW = 1_000
 
 _TOLD = 20
 _LONGEST_COMMAND = 60
-_PLAIN: Final[dict[str, Any]] = {
-    "delay": 0,
-    "key": None,
-    "once": False,
-    "parents": (),
-    "labels": (),
-    "description": None,
-    "script": None,
-}
 
 Ends = Mapping[TaskId, int | None]
 """How each ended; None if somebody removed it."""
@@ -46,11 +38,8 @@ Ends = Mapping[TaskId, int | None]
 @click.option("-k", "--keep-going", is_flag=True, help="Go on after a failure (default: cancel what still waits).")
 @click.option("-o", "--output", is_flag=True, help="Print at the end what they wrote, in the order of the items.")
 @click.option("-0", "--null", is_flag=True, help="Items on standard input end with NUL, not with a line.")
-@click.option("--priority", type=click.IntRange(0, 4294967295), default=1024, metavar="N", help="Smaller is sooner.")
-@click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill each after so long.")
-@click.option("--retries", type=click.IntRange(0), metavar="N", help="Try each so many times again after a failure.")
-@click.option("--cwd", type=click.Path(), help="The folder they run in (default: this one).")
-@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to their environment.")
+@take_priority
+@take_each_running
 @click.argument("template", metavar="COMMAND")
 @click.argument("items", nargs=-1, type=click.UNPROCESSED, metavar="[ITEM]...")
 def map_items(store: str | None, as_json: bool, template: str, items: tuple[str, ...], **given: Any) -> None:
@@ -113,7 +102,7 @@ def _make(title: str, commands: list[list[str]], given: dict[str, Any], queue: i
     from ganger.cli.tasks import Wish, make_task
 
     group = make_task(Wish(description=title), queue, {})
-    tasks = [make_command({**_PLAIN, **given, "command": command}, queue) for command in commands]
+    tasks = [make_command({**PLAIN, **given, "command": command}, queue) for command in commands]
     return [group, *(task._replace(group=-1) for task in tasks)]
 
 

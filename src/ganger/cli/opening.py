@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 take_store = click.option(
-    "--store", metavar="URL", help="Where the tasks are (default: GANGER_STORE, ganger.toml, sqlite:ganger.db)."
+    "--store",
+    metavar="URL",
+    help="Where the tasks are (default: GANGER_STORE, GANGER_URL, ganger.toml, sqlite:ganger.db).",
 )
 take_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 
@@ -70,6 +72,19 @@ def locate_store(store: str | None) -> "Location | None":
     from ganger.assembly.settings import load
 
     return locate(load(Path.cwd(), store=store))
+
+
+def refuse_remote(store: str | None, what: str) -> None:
+    """BadInput if the tasks are behind a server: this is done where their file is."""
+    from pathlib import Path
+
+    from ganger.assembly.location import is_remote
+    from ganger.assembly.settings import load
+    from ganger.core.errors import BadInput
+
+    if is_remote(settings := load(Path.cwd(), store=store)):
+        advice = "do it on the machine of the server, with --store sqlite:<path>"
+        raise BadInput(f"{what} needs the file of the store, and {settings.store} is a server: {advice}")
 
 
 def name_operator() -> str:

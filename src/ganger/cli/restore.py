@@ -2,7 +2,7 @@
 
 import click
 
-from ganger.cli.opening import locate_store, take_json, take_store
+from ganger.cli.opening import locate_store, refuse_remote, take_json, take_store
 from ganger.cli.printing import print_json
 from ganger.cli.words import say_bytes
 
@@ -22,6 +22,7 @@ def restore(store: str | None, as_json: bool, source: str) -> None:
     from ganger.assembly.backup import beside, copy_store
     from ganger.core.errors import BadInput
 
+    refuse_remote(store, "a restore")
     target = locate_store(store)
     if target is None:
         raise BadInput("only a store in a file can be restored; this one is in memory")

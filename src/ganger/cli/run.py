@@ -1,14 +1,14 @@
 """`ganger run`: submit a command, show what it writes, and end as it ended."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ganger.cli.opening import run_engine, take_store
 from ganger.cli.printing import tell
 from ganger.cli.wait import HELD_EXIT, tell_held
-from ganger.cli.words import read_duration, read_pair
+from ganger.cli.work import PLAIN, check_work, take_priority, take_running, take_script
 from ganger.core.state import Status
 
 if TYPE_CHECKING:
@@ -22,34 +22,21 @@ _LARGEST = 255
 _LAST_WORDS = 0.5
 """Seconds in which what a held task has written is still shown."""
 
-_PLAIN: Final[dict[str, Any]] = {
-    "delay": 0,
-    "key": None,
-    "once": False,
-    "parents": (),
-    "labels": (),
-    "description": None,
-}
-
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @take_store
 @click.option("--queue", default="default", metavar="QUEUE", show_default=True, help="The queue.")
-@click.option("--shell", "script", metavar="SCRIPT", help="A bash script in place of a command.")
-@click.option("--priority", type=click.IntRange(0, 4294967295), default=1024, metavar="N", help="Smaller is sooner.")
-@click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long.")
-@click.option("--retries", type=click.IntRange(0), metavar="N", help="Try so many times again after a failure.")
-@click.option("--cwd", type=click.Path(), help="The folder it runs in (default: this one).")
-@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment.")
+@take_script
+@take_priority
+@take_running
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(store: str | None, **given: Any) -> None:
     """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code.
 
     A task that is held, which may last for ever, is not waited for: that exits with 4.
     """
-    if bool(given["command"]) == (given["script"] is not None):
-        raise click.UsageError("give either a command after -- or a script with --shell")
-    sys.exit(run_engine(store, lambda engine: _run(engine, {**_PLAIN, **given}), makes=True))
+    check_work(given)
+    sys.exit(run_engine(store, lambda engine: _run(engine, {**PLAIN, **given}), makes=True))
 
 
 async def _run(engine: "Engine", given: dict[str, Any]) -> int:

@@ -10,7 +10,8 @@ from ganger.cli.opening import name_operator, run_engine, take_json, take_store
 from ganger.cli.overview import Brief
 from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.sync import sync
-from ganger.cli.words import read_duration, read_pair, say_length, say_second
+from ganger.cli.words import read_duration, say_length, say_second
+from ganger.cli.work import PLAIN, check_work, take_each_running, take_priority, take_script
 from ganger.core.schedule import Missed, Schedule
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ganger.engine.operate import Moved
     from ganger.engine.schedules import Planned, Schedules, Work
 
-_PLAIN: Final[dict[str, Any]] = {"delay": 0, "key": None, "once": False, "parents": ()}
 _MISSED: Final = tuple(policy.value for policy in Missed)
 _DATES: Final = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
 
@@ -53,13 +53,10 @@ schedule.add_command(sync)
 )  # fmt: skip
 @click.option("--most", type=int, default=100, show_default=True, metavar="N", help="Of all missed, the newest N.")
 @click.option("--queue", default="default", metavar="QUEUE", show_default=True, help="The queue of its tasks.")
-@click.option("--shell", "script", metavar="SCRIPT", help="A bash script in place of a command.")
-@click.option("--priority", type=click.IntRange(0, 4294967295), default=1024, metavar="N", help="Smaller is sooner.")
+@take_script
+@take_priority
 @click.option("--description", help="What people see in lists (default: the command).")
-@click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill each after so long.")
-@click.option("--retries", type=click.IntRange(0), metavar="N", help="Try each so many times again after a failure.")
-@click.option("--cwd", type=click.Path(), help="The folder they run in (default: this one).")
-@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to their environment.")
+@take_each_running
 @click.option("--label", "labels", multiple=True, help="Only on nodes with this label.")
 @take_name
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -67,8 +64,7 @@ def add(store: str | None, as_json: bool, name: str, **given: Any) -> None:
     """Keep a schedule: ganger schedule add nightly --cron '30 2 * * *' -- COMMAND ARGUMENTS. Prints its name."""
     from ganger.engine.ticks import check
 
-    if bool(given["command"]) == (given["script"] is not None):
-        raise click.UsageError("give either a command after -- or a script with --shell")
+    check_work(given)
     wanted = check(_schedule(name, given))
     planned = run_engine(store, lambda engine: _add(engine, wanted, given), makes=True)
     _print(planned, as_json)
@@ -87,7 +83,7 @@ async def _add(engine: "Engine", wanted: Schedule, given: dict[str, Any]) -> "Pl
 
     queue = await find_queue(engine, given["queue"])
     kept = _open(engine)
-    await kept.add(wanted, _work(make_command({**_PLAIN, **given}, int(queue.id))), by=name_operator())
+    await kept.add(wanted, _work(make_command({**PLAIN, **given}, int(queue.id))), by=name_operator())
     return await kept.get(wanted.name)
 
 

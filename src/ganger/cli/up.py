@@ -23,6 +23,8 @@ _SHOWN = 18
 
 @click.command()
 @take_store
+@click.option("--url", metavar="URL", help="Run tasks of the server at this address (default: GANGER_URL).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Run tasks of this kind only; repeatable.")
 @click.option("--name", metavar="NAME", help="The node's name (default: the machine's).")
 @click.option("--slots", type=click.IntRange(1), metavar="N", help="So many tasks run at once (default: the cores).")
 @click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Take tasks of this queue only; repeatable.")
@@ -57,13 +59,13 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
 
     from ganger.assembly.node import NodeWishes, open_node
     from ganger.assembly.server import bind_server, name_url, open_server
-    from ganger.assembly.settings import find_notify, find_places, load
+    from ganger.assembly.settings import find_notify, find_places
     from ganger.cli.server import announce
     from ganger.cli.serving import Calls, say, serve
     from ganger.cli.sync import syncing
     from ganger.runtime.notify import Notifier
 
-    settings = load(Path.cwd(), store=store, listen=given["listen"])
+    settings, given = _read_settings(store, given)
     paths = find_places(Path.cwd(), given["paths"])
     options, calls = _options(given, settings), Calls()
     async with AsyncExitStack() as stack:
@@ -72,7 +74,7 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
         wishes = NodeWishes(paths=paths, processes=options.slots)
         opened = await stack.enter_async_context(open_node(settings, options, wishes))
         calls.heed()
-        await opened.engine.queues.ensure("default", by="ganger up")
+        await _make_queue(opened.engine, settings)
         say(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
         if sock is not None:
             announce(await stack.enter_async_context(open_server(settings, opened.engine, sock=sock)))
@@ -85,6 +87,25 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
         # A terminal that was closed fails the view, and nothing else.
         await asyncio.gather(*watching, return_exceptions=True)
     return ending
+
+
+def _read_settings(store: str | None, given: dict[str, Any]) -> "tuple[Settings, dict[str, Any]]":
+    """The settings, and the flags as they count there: a node of another server serves none itself."""
+    from pathlib import Path
+
+    from ganger.assembly.location import is_remote
+    from ganger.assembly.settings import load
+
+    settings = load(Path.cwd(), store=given["url"] or store, listen=given["listen"])
+    return settings, {**given, "no_server": given["no_server"] or is_remote(settings)}
+
+
+async def _make_queue(engine: "Engine", settings: "Settings") -> None:
+    """See that there is a queue; a server has seen to that for itself."""
+    from ganger.assembly.location import is_remote
+
+    if not is_remote(settings):
+        await engine.queues.ensure("default", by="ganger up")
 
 
 def _tell_url(options: "NodeOptions", url: str) -> "NodeOptions":
@@ -110,10 +131,22 @@ def _options(given: dict[str, Any], settings: "Settings") -> Any:
         queues=tuple(given["queues"]) or None,
         ignore=tuple(given["ignore"]),
         labels=tuple(given["labels"]),
+        kinds=_check_kinds(given["kinds"]),
         prefetch=64,
         grace=_choose(given["grace"], settings.grace),
         handover=_choose(given["handover"], settings.handover) or HANDOVER,
     )
+
+
+def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The kinds that the owner of this machine allows; None for all."""
+    from ganger.core.errors import BadInput
+    from ganger.core.task import Kind
+
+    known = (Kind.COMMAND, Kind.SHELL, Kind.FUNCTION)
+    if strange := [kind for kind in kinds if kind not in known]:
+        raise BadInput(f"a node runs no kind {strange[0]!r:.80}; use {', '.join(known)}", field="kind")
+    return kinds or None
 
 
 def _choose(flag: int | None, setting: str) -> int | None:

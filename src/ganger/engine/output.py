@@ -17,6 +17,8 @@ from ganger.engine.store import Chunk, Datum, Note, Store, Value
 OUTPUT = "out:"
 """A key that begins so is an output stream."""
 
+SPEC = "spec"
+
 
 class Part(NamedTuple):
     """Bytes from `start` on; `size` is that of the whole so far, `ended` says that nothing will be added any more."""
@@ -35,15 +37,44 @@ class Places(NamedTuple):
     limits: Limits
 
 
-async def put_data(places: Places, writer: Note, key: str, content: bytes | AsyncIterator[bytes], once: bool) -> None:
+Content = bytes | BlobRef | AsyncIterator[bytes]
+"""What becomes a value: here, safe in the blobs already, or on its way."""
+
+
+async def put_data(places: Places, writer: Note, key: str, content: Content, once: bool) -> None:
     """Keep a named value. What is large, or comes in pieces, becomes a blob before the row names it."""
     datum = (await make_datum(places, key, content))._replace(only_if_unset=once)
     await write_one(places.store, writer._replace(datum=datum), f"the value {key!r}")
 
 
-async def make_datum(places: Places, key: str, content: bytes | AsyncIterator[bytes]) -> Datum:
+async def keep(places: Places, content: AsyncIterator[bytes]) -> bytes | BlobRef:
+    """Take content in: what is small is given back, what is large is safe as a blob and is never whole in memory."""
+    head = bytearray()
+    async for piece in content:
+        head += piece
+        if len(head) > places.limits.inline:
+            return await _need(places.blobs).put(_follow(bytes(head), content))
+    return bytes(head)
+
+
+async def _follow(head: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield head
+    async for piece in rest:
+        yield piece
+
+
+async def make_born_datum(places: Places, key: str, content: Content) -> Datum:
+    """A value that a task is born with; its spec too, if that is a blob."""
+    if key == SPEC and isinstance(content, BlobRef):
+        return Datum(SPEC, blob=content.hash, size=content.size)
+    return await make_datum(places, key, content)
+
+
+async def make_datum(places: Places, key: str, content: Content) -> Datum:
     """The value as a store keeps it; what is large is a blob that is already safe."""
     _check_key(key)
+    if isinstance(content, BlobRef):
+        return Datum(key, blob=content.hash, size=content.size)
     if isinstance(content, bytes) and (places.blobs is None or len(content) <= places.limits.inline):
         check_size(key, content, places.limits.payload)
         return Datum(key, content, size=len(content))
@@ -53,7 +84,7 @@ async def make_datum(places: Places, key: str, content: bytes | AsyncIterator[by
 
 def _check_key(key: str) -> None:
     names.check("data key", key)
-    if key == "spec" or key.startswith(OUTPUT):
+    if key == SPEC or key.startswith(OUTPUT):
         raise BadInput(f"{key!r} is not written as data: a spec is edited, output is appended", field="key")
 
 

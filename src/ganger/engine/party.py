@@ -100,6 +100,10 @@ class Party:
     def got_nothing(self, holder: NodeId, reply: Exchanged, wakes: int) -> None:
         """`wakes` is the count at the time of asking: an answer from before the last one counts for nothing."""
         self.width = 1
+        self.got_the_rest(holder, reply, wakes)
+
+    def got_the_rest(self, holder: NodeId, reply: Exchanged, wakes: int) -> None:
+        """It got less than it asked for, so nothing is left for it: it need not ask to find that out."""
         if wakes != self.wakes:
             return
         self.barren[holder] = reply.waiting

@@ -235,7 +235,7 @@ def test_a_wait_for_a_graph_ends_when_only_held_members_are_left(console: Consol
 
     assert f"ganger kick {made['tasks']['a']}" in told
     console.run("kick", made["tasks"]["a"])
-    console.run("wait", made["group"], "--timeout", "1500ms", exits=124)
+    console.run("wait", made["group"], "--timeout", "300ms", exits=124)
 
 
 def test_a_graph_may_be_waited_for_where_it_is_stored(console: Console) -> None:

@@ -21,7 +21,7 @@ from ganger.engine.store import Edit, Note, Progress, Query, Store
 from tests.unit.engine.stage import Stage, play
 
 OPERATIONS = {name for name in vars(Store) if not name.startswith("_")} - {"capabilities"}
-WITHOUT = {"close", "peek", "peek_named"}
+WITHOUT = {"close", "keep", "peek", "peek_named"}
 
 
 def operations() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import pytest
 
 from ganger.testing.power import PowerLog
 from ganger.testing.vfs import PowerVfs
@@ -75,6 +76,7 @@ def live_folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_synchronous_full_loses_nothing_in_500_cuts(tmp_path: Path) -> None:
     toll = cut_many(record(live_folder(tmp_path), "full"), tmp_path / "cut", 500)
     assert (toll.lost, toll.damaged) == (0, 0)

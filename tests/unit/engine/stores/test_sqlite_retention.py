@@ -105,6 +105,7 @@ def test_members_are_spared_until_their_group_has_ended(owner: Owner, queue: Que
     assert left(owner) == []
 
 
+@pytest.mark.slow
 def test_a_group_of_many_members_goes_in_bounded_steps(owner: Owner, queue: QueueId) -> None:
     """More than a hundred thousand members whose own events are long gone: only their group leads to them."""
     members, most = 100_500, 5_000
