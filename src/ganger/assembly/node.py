@@ -1,10 +1,11 @@
 """A node and its engine in one process: everything that takes tasks from a store and executes them."""
 
+import gc
 import os
 import pwd
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,10 +14,13 @@ from typing import Final, NamedTuple
 
 from ganger.assembly.folder import NodeFolder
 from ganger.assembly.key import open_key
-from ganger.assembly.location import locate
-from ganger.assembly.registry import Parts, open_parts
+from ganger.assembly.location import is_remote, locate_own
+from ganger.assembly.registry import Parts, make_far_source, open_far, open_parts
+from ganger.assembly.secrets import open_secrets
 from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
+from ganger.core.clock import Clock, Entropy
+from ganger.core.ids import Fence, TaskId
 from ganger.core.task import Kind
 from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
@@ -37,6 +41,7 @@ from ganger.node.node import Node
 from ganger.node.options import NodeOptions
 from ganger.node.probes import Probes
 from ganger.node.reporting import Reporting
+from ganger.node.secrets import Secrets
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.runtime.machine import feel_machine
@@ -47,6 +52,7 @@ __all__ = ["EngineSource", "NodeWishes", "OpenNode", "locate_folder", "open_node
 
 PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _TURN: Final = 0.001
+_LOT: Final = 20_000
 _COMMANDS: Final = frozenset({Kind.COMMAND, Kind.SHELL})
 
 
@@ -86,29 +92,69 @@ async def open_node(
     What it executes is what `options.kinds` names; without that commands, shell scripts, functions and plugins. Raises
     NodeTaken while another node of this name lives, BadInput, and StoreError.
     """
-    # The store's thread and the event loop take turns: with the usual 5 ms each waits for the other most of the time.
-    sys.setswitchinterval(min(sys.getswitchinterval(), _TURN))
+    _tune()
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.NODE))
-        folder = NodeFolder.open(_place(stack, settings, options, wishes), parts.entropy)
+        if is_remote(settings):
+            ground, parts = await _reach(stack, settings, telemetry), None
+        else:
+            ground, parts = await _break_ground(stack, settings, telemetry)
+        folder = NodeFolder.open(_place(stack, settings, options, wishes), ground.entropy)
         stack.callback(folder.close)
-        engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
-        stack.push_async_callback(engine.close)
-        options = replace(options, sign=partial(make_token, open_key(locate(settings), parts.entropy)))
-        bench = _Bench(parts, folder, engine, options, wishes, telemetry)
-        for service in await _upkeep(stack, bench, _tell_store(settings)) if wishes.upkeep else ():
+        bench = _Bench(ground, folder, replace(options, sign=ground.sign), wishes, telemetry)
+        told = _tell_store(settings)
+        for service in await _upkeep(stack, bench, parts, told) if wishes.upkeep and parts is not None else ():
             stack.push_async_callback(service.stop)
             await service.start()
-        opened, reporting = bench.build(_tell_store(settings))
+        opened, reporting = bench.build(told)
         for service in (reporting, opened.node):
             stack.push_async_callback(service.stop)
             await service.start()
         yield opened
 
 
-async def _upkeep(stack: AsyncExitStack, bench: "_Bench", told: dict[str, str]) -> Sequence[Service]:
+def _tune() -> None:
+    """Make Python fit for many short tasks: this is the process's main work."""
+    # The store's thread and the event loop take turns: with the usual 5 ms each waits for the other most of the time.
+    sys.setswitchinterval(min(sys.getswitchinterval(), _TURN))
+    # Thousands of tasks are in hand at once, and none of them is garbage: looking for it less often saves a tenth.
+    gc.set_threshold(max(gc.get_threshold()[0], _LOT), *gc.get_threshold()[1:])
+
+
+class Ground(NamedTuple):
+    """What a node stands on: the engine, wherever that is, how attempts get their tokens, and their secrets."""
+
+    engine: Engine
+    clock: Clock
+    entropy: Entropy
+    sign: Callable[[TaskId, Fence], str]
+    make_source: Callable[[NodeOptions, Callable[[str], bool]], EngineSource]
+    secrets: Secrets
+
+
+async def _break_ground(stack: AsyncExitStack, settings: Settings, telemetry: Telemetry) -> tuple[Ground, Parts]:
+    """An engine in this process, on the store of the settings."""
+    parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.NODE))
+    engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
+    stack.push_async_callback(engine.close)
+    sign = partial(make_token, open_key(locate_own(settings), parts.entropy))
+    source, secrets = partial(_make_source, engine, parts), open_secrets(settings)
+    return Ground(engine, parts.clock, parts.entropy, sign, source, secrets), parts
+
+
+def _make_source(engine: Engine, parts: Parts, options: NodeOptions, has_plugin: Callable[[str], bool]) -> EngineSource:
+    return EngineSource(engine, parts.clock, blobs=parts.blobs, ignore=options.ignore, has_plugin=has_plugin)
+
+
+async def _reach(stack: AsyncExitStack, settings: Settings, telemetry: Telemetry) -> Ground:
+    """The engine behind a server, which keeps the store up, and makes the tokens."""
+    engine, clock = await stack.enter_async_context(open_far(settings, telemetry)), SystemClock()
+    source, secrets = partial(make_far_source, engine, clock), open_secrets(settings)
+    return Ground(engine, clock, SystemEntropy(), engine.pass_token, source, secrets)
+
+
+async def _upkeep(stack: AsyncExitStack, bench: "_Bench", parts: Parts, told: dict[str, str]) -> Sequence[Service]:
     """What must be done again and again; files, ports, addresses and commands of conditions are asked from here."""
-    parts, engine, telemetry = bench.parts, bench.engine, bench.telemetry
+    engine, telemetry = bench.ground.engine, bench.telemetry
     errands = bench.make_errands(told)
     if errands is not None:
         stack.push_async_callback(errands.close)
@@ -133,8 +179,13 @@ def _place(stack: AsyncExitStack, settings: Settings, options: NodeOptions, wish
 
 
 def locate_folder(settings: Settings, name: str) -> Path | None:
-    """Where a node of that name keeps what it needs: beside the store; None if the store is nowhere."""
-    found = locate(settings)
+    """Where a node of that name keeps what it needs: beside the store; None if the store is nowhere.
+
+    A node that works for a server keeps it in the folder in which it was started.
+    """
+    if is_remote(settings):
+        return Path.cwd() / "ganger-nodes" / name
+    found = locate_own(settings)
     if found is None:
         return None
     path = found.database.absolute()
@@ -143,6 +194,8 @@ def locate_folder(settings: Settings, name: str) -> Path | None:
 
 def _tell_store(settings: Settings) -> dict[str, str]:
     """The store as an attempt is told it, which may run in another folder."""
+    if is_remote(settings):
+        return {"GANGER_URL": settings.store}
     scheme, _, rest = settings.store.partition(":")
     path = Path(rest.removeprefix("//"))
     return {"GANGER_STORE": f"sqlite:{path.absolute()}"} if scheme == "sqlite" else {}
@@ -151,28 +204,23 @@ def _tell_store(settings: Settings) -> dict[str, str]:
 class _Bench(NamedTuple):
     """Where the parts of one node are put together."""
 
-    parts: Parts
+    ground: Ground
     folder: NodeFolder
-    engine: Engine
     options: NodeOptions
     wishes: NodeWishes
     telemetry: Telemetry
 
     def build(self, told: dict[str, str]) -> tuple[OpenNode, Reporting]:
         plugins = self._make_plugins() if self.wishes.plugins and self.options.kinds is None else None
-        source = EngineSource(
-            self.engine,
-            self.parts.clock,
-            blobs=self.parts.blobs,
-            ignore=self.options.ignore,
-            has_plugin=has_no_plugins if plugins is None else plugins.knows,
-        )
+        source = self.ground.make_source(self.options, has_no_plugins if plugins is None else plugins.knows)
         reporting = Reporting(source, self.telemetry)
         executors: list[Executor] = [] if plugins is None else [plugins]
         if self._wants(*_COMMANDS):
-            executors.append(CommandExecutor(self._guard("commands"), self._home(), self.options.slots))
+            executors.append(
+                CommandExecutor(self._guard("commands"), self._home(), self.options.slots, self.ground.secrets)
+            )
         batch: list[BatchExecutor] = [self._make_functions(source, reporting)] if self._wants(Kind.FUNCTION) else []
-        return OpenNode(self._make_node(source, executors, batch, told), self.engine, source), reporting
+        return OpenNode(self._make_node(source, executors, batch, told), self.ground.engine, source), reporting
 
     def _make_node(
         self,
@@ -183,7 +231,7 @@ class _Bench(NamedTuple):
     ) -> Node:
         token = self.options.token or self.folder.token
         options = replace(self.options, token=token, environment={**told, **self.options.environment})
-        clock, entropy = self.parts.clock, self.parts.entropy
+        clock, entropy = self.ground.clock, self.ground.entropy
         return Node(
             source, executors, batch, options, clock=clock, entropy=entropy, telemetry=self.telemetry, feel=feel_machine
         )
@@ -193,7 +241,7 @@ class _Bench(NamedTuple):
 
     def _guard(self, name: str) -> Guardian:
         post = Post(self.folder.path / name)
-        return Guardian(post, self.folder.epoch, self.parts.entropy, self.telemetry)
+        return Guardian(post, self.folder.epoch, self.ground.entropy, self.telemetry)
 
     def make_errands(self, told: Mapping[str, str]) -> Errands | None:
         """Commands of conditions; a node that runs no commands runs none of those either."""
@@ -203,7 +251,7 @@ class _Bench(NamedTuple):
         environment = {**home.environment, **told, **self.options.environment}
         return Errands(
             self._guard("probes"),
-            self.parts.clock,
+            self.ground.clock,
             self.telemetry,
             epoch=self.folder.epoch,
             environment=environment,
@@ -219,7 +267,7 @@ class _Bench(NamedTuple):
         )
         return FunctionExecutor(
             options,
-            self.parts.clock,
+            self.ground.clock,
             report=reporting.note,
             read=source.result,
             telemetry=self.telemetry,

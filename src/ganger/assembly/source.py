@@ -9,11 +9,10 @@ from ganger.core.errors import BadInput, PayloadTooLarge
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lease import Lease, trusted_until
 from ganger.core.node import NodeState, Registration, Vitals
-from ganger.core.outcome import Fail, Outcome, Release, Succeed
+from ganger.core.outcome import Fail, Outcome, Succeed
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED
 from ganger.core.task import PLUGIN, Claimed, Task
-from ganger.engine.bell import Bell
 from ganger.engine.blob import Blobs
 from ganger.engine.engine import Engine
 from ganger.engine.settle import Settled
@@ -22,6 +21,7 @@ from ganger.engine.store import (
     FOLLOWED_TOPIC,
     NODES_TOPIC,
     QUEUES_TOPIC,
+    RESET_TOPIC,
     Chunk,
     Claim,
     Datum,
@@ -66,6 +66,8 @@ class EngineSource:
         self._said = Registration("", "")
         self._kinds: frozenset[str] = frozenset()
         self._named: frozenset[str | None] | None = None
+        self._unhear: Callable[[], None] | None = None
+        self._waiting: asyncio.Timeout | None = None
 
     async def join(self, said: Registration) -> Joined:
         asked = self._clock.now()
@@ -95,14 +97,18 @@ class EngineSource:
         return Beaten(trusted_until(asked, length), beaten.kills, draining, beaten.followed)
 
     async def leave(self, node: NodeId, token: str) -> None:
+        if self._unhear is not None:
+            self._unhear()
+            self._unhear = None
         await self._engine.nodes.leave(node, token)
 
     async def take(self, node: NodeId, most: int, *, start: bool, finished: Sequence[Finished] = ()) -> Taken:
         await self._write_data(finished)
         queues = await self._queues() if most else ()
         claim = self._claim(node, queues, most, start) if queues else None
-        large = {one.claimed: await self._slim(one) for one in finished if not self._is_small(one.outcome)}
-        items = [(one.claimed, large.get(one.claimed, one.outcome) if large else one.outcome) for one in finished]
+        items = [(one.claimed, one.outcome) for one in finished]
+        for index in self._find_large(items):
+            items[index] = finished[index].claimed, await self._slim(finished[index])
         settled = await self._settle(items, claim)
         return Taken(settled.claimed, [index for index, _ in settled.refused])
 
@@ -126,11 +132,14 @@ class EngineSource:
             refused += [(index, verdict) for _, verdict in settled.refused]
         return Settled(refused, [])
 
-    def _is_small(self, outcome: Outcome) -> bool:
-        return not isinstance(outcome, Succeed) or len(outcome.result or b"") <= self._engine.limits.inline
+    def _find_large(self, items: Sequence[tuple[Claimed, Outcome]]) -> list[int]:
+        """Which have a result that is too large to lie in the store."""
+        inline = self._engine.limits.inline
+        succeeded = ((index, outcome) for index, (_, outcome) in enumerate(items) if isinstance(outcome, Succeed))
+        return [index for index, outcome in succeeded if outcome.result and len(outcome.result) > inline]
 
     async def _slim(self, one: Finished) -> Outcome:
-        """The outcome without a result that is too large to lie in the store: that is kept as a blob before."""
+        """The outcome without its result, which is kept as a blob before."""
         result = one.outcome.result if isinstance(one.outcome, Succeed) else None
         try:
             await self._engine.put_data(one.claimed.lease, RESULT, result or b"")
@@ -145,42 +154,28 @@ class EngineSource:
             await self._engine.write(notes)
 
     async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
-        with Bell(self._engine.store, (QUEUES_TOPIC,)) as bell:
-            if await self._learn_kinds():
-                await self._engine.nodes.register(self._registration())
-            queues = await self._queues()
-            try:
-                if queues:
-                    return await self._claim_or_hear(self._claim(node, queues, most, start), bell)
-                await bell.wait()
-                return ()
-            finally:
-                if bell.rung.is_set():
-                    # A plugin may have come with whatever changed.
-                    self._named = None
-
-    async def _claim_or_hear(self, claim: Claim, bell: Bell) -> Sequence[Claimed]:
-        """What the claim gets, or nothing when the queues have changed."""
-        claiming = asyncio.create_task(self._engine.wait_claim(claim))
-        ringing = asyncio.create_task(bell.wait())
+        if self._unhear is None:
+            self._unhear = self._engine.store.listen((QUEUES_TOPIC, RESET_TOPIC), self._hear_queues)
+        # Whatever changes from here on ends the wait.
         try:
-            await asyncio.wait([claiming, ringing], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self._give_up(claiming)
-            raise
+            async with asyncio.timeout(None) as self._waiting:
+                if await self._learn_kinds():
+                    await self._engine.nodes.register(self._registration())
+                queues = await self._queues()
+                if queues:
+                    return await self._engine.wait_claim(self._claim(node, queues, most, start))
+                await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            pass
         finally:
-            ringing.cancel()
-        if not claiming.done():
-            claiming.cancel()
-            await asyncio.wait([claiming])
-        return () if claiming.cancelled() else claiming.result()
+            self._waiting = None
+        return ()
 
-    async def _give_up(self, claiming: "asyncio.Task[list[Claimed]]") -> None:
-        """Whoever waited is gone: what came at this very moment goes back."""
-        claiming.cancel()
-        await asyncio.wait([claiming])
-        if not claiming.cancelled() and claiming.exception() is None:
-            await self._engine.settle([(one, Release()) for one in claiming.result()])
+    def _hear_queues(self, _: str) -> None:
+        # A plugin may have come with whatever changed.
+        self._named = None
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def _queues(self) -> tuple[QueueId, ...]:
         return tuple(queue.id for queue in await self._engine.queues.all() if self._takes(queue))

@@ -225,8 +225,7 @@ class Line:
         asked = [(waiter, waiter.party, waiter.party.wakes) for waiter in askers if waiter.party is not None]
         for waiter in askers:
             waiter.asking = True
-        questions = [self._store.exchange(Exchange(claim=waiter.claim)) for waiter in askers]
-        replies = await asyncio.gather(*questions, return_exceptions=True)
+        replies = await self._put([Exchange(claim=waiter.claim) for waiter in askers])
         for (waiter, party, wakes), reply in zip(asked, replies, strict=True):
             waiter.asking = False
             party.streaming = waiter.claim.most > 1 and party.wakes != wakes
@@ -234,10 +233,20 @@ class Line:
                 self._refuse(party, waiter, reply)
             elif reply.claimed:
                 self._hand_out(party, waiter, reply)
+                if len(reply.claimed) < waiter.claim.most:
+                    party.got_the_rest(waiter.claim.holder, reply, wakes)
             else:
                 party.got_nothing(waiter.claim.holder, reply, wakes)
                 if waiter.late:
                     waiter.expire()
+
+    async def _put(self, questions: Sequence[Exchange]) -> Sequence[Exchanged | BaseException]:
+        if len(questions) > 1:
+            return await asyncio.gather(*map(self._store.exchange, questions), return_exceptions=True)
+        try:
+            return [await self._store.exchange(questions[0])]
+        except Exception as error:
+            return [error]
 
     def _hand_out(self, party: Party, waiter: Waiter, reply: Exchanged) -> None:
         party.served()

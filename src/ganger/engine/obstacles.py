@@ -144,9 +144,14 @@ async def _full(scene: Scene, queue: Queue, takers: Sequence[Node]) -> Reason | 
 async def _limit_of(scene: Scene, queue: Queue, node: Node) -> str | None:
     if await _has(scene, Query(queue.id, _LEASED, holder=node.id), queue.policy.max_per_node):
         return "limit_per_node"
-    if await _has(scene, Query(statuses=_LEASED, holder=node.id), node.slots):
+    if await _has(scene, Query(statuses=_LEASED, holder=node.id), node.slots) or _is_busy(node):
         return "limit_slots"
     return None
+
+
+def _is_busy(node: Node) -> bool:
+    """Did a node that was given no limit say at its last beat that all its slots are in use?"""
+    return node.slots is None and node.vitals is not None and 0 < node.vitals.slots <= node.vitals.used
 
 
 async def _has(scene: Scene, query: Query, limit: int | None) -> bool:

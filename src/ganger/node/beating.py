@@ -59,6 +59,7 @@ class Beating(Service):
         self._is_hurried = False
         self._is_nudged = False
         self._is_followed = False
+        self._is_stirred = False
         self._last = 0.0
         self._strays: frozenset[Key] = frozenset()
 
@@ -66,6 +67,12 @@ class Beating(Service):
         """Beat now: somebody says that the registration is gone."""
         self._is_hurried = True
         self._woken.set()
+
+    def _hear_event(self) -> None:
+        """Something happened somewhere; what else happens before the next beat changes nothing."""
+        if self._carrier.hands.held and not self._is_stirred:
+            self._is_stirred = True
+            self._woken.set()
 
     def _hear_nodes(self) -> None:
         self._is_nudged = True
@@ -81,7 +88,7 @@ class Beating(Service):
         await super().drain()
 
     async def run(self) -> None:
-        unlisten = self._source.listen(self._woken.set)
+        unlisten = self._source.listen(self._hear_event)
         unhear = self._source.hear_followers(self._hear_follower)
         ignore = self._source.hear_nodes(self._hear_nodes)
         self._last = asyncio.get_running_loop().time()
@@ -107,9 +114,9 @@ class Beating(Service):
                     await self._woken.wait()
                 if self._is_followed:
                     due = min(due, self._last + PROMPT)
-                elif self._carrier.hands.held or self._is_nudged:
+                elif self._is_stirred or self._is_nudged:
                     due = min(due, self._last + NUDGE)
-        self._is_hurried = self._is_nudged = self._is_followed = False
+        self._is_hurried = self._is_nudged = self._is_followed = self._is_stirred = False
 
     async def _beat(self) -> None:
         self._last = asyncio.get_running_loop().time()

@@ -53,6 +53,7 @@ class Carrier:
         self._backlog: deque[Hand] = deque()
         self._seats = Seats(means.options.slots)
         self._launching = 0
+        self._is_deep = False
         self._jobs: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -63,8 +64,9 @@ class Carrier:
 
     @property
     def used(self) -> int:
-        """How many slots are in use; on a node of functions alone, how many execute at most."""
-        return self._seats.used if self._executors else min(len(self.hands.held), self._options.slots)
+        """How many slots are in use. A function uses one from its claim on: who executes it knows when it begins."""
+        functions = len(self.hands.held) - self._seats.taken - len(self._backlog)
+        return min(self._seats.used + functions, self._options.slots)
 
     @property
     def is_well_supplied(self) -> bool:
@@ -80,37 +82,58 @@ class Carrier:
         """How many more tasks are of use here now."""
         if self._takes_nothing:
             return 0
-        if self._executors:
-            return self._options.slots + self._options.prefetch - len(self.hands.held)
-        return sum(batch.room for batch in self._batch) - self._launching
+        room = sum(batch.room for batch in self._batch) - self._launching
+        if not self._executors:
+            return room
+        few = self._options.slots + self._options.prefetch - len(self.hands.held)
+        return max(few, room) if self._is_deep else few
 
     def take(self, claimed: Sequence[Claimed]) -> None:
-        """Begin these as soon as there is a slot; what came too late or is of no kind of ours goes back."""
-        by_kind: dict[str, list[Claimed]] = {}
-        for one in claimed:
-            by_kind.setdefault(one.kind, []).append(one)
-        for kind, some in by_kind.items():
+        """Begin these as soon as there is a slot; what came too late, is too much or of no kind of ours goes back."""
+        kinds = dict.fromkeys(one.kind for one in claimed)
+        if kinds:
+            # Nobody knows what the next claim brings: as long as it is all for batches, as much as they take is asked.
+            self._is_deep = all(_find(self._batch, kind) for kind in kinds)
+        for kind in kinds:
+            some = [one for one in claimed if one.kind == kind] if len(kinds) > 1 else claimed
             executor, batch = _find(self._executors, kind), _find(self._batch, kind)
             if self._takes_nothing or not (executor or batch):
-                self._give_back(some)
-                continue
-            hands = [Hand(one, executor, batch) for one in some]
-            self._hold(hands)
-            if batch is None:
-                self._backlog.extend(hands)
+                self._give_back(some, Release() if self._takes_nothing else Release(_BACK_OFF))
+            elif batch is None:
+                self._queue(some, executor)
             else:
-                self._launching += len(hands)
-                self._spawn(self._begin_batch, batch, hands)
+                self._launch(some, batch)
         self._begin_runs()
+
+    def _queue(self, claimed: Sequence[Claimed], executor: Executor | None) -> None:
+        room = self._options.slots + self._options.prefetch - self._seats.taken - len(self._backlog)
+        hands = [Hand(one, executor) for one in claimed[: max(0, room)]]
+        self._hold(hands)
+        self._backlog.extend(hands)
+        self._give_back(claimed[len(hands) :], Release())
+
+    def _launch(self, claimed: Sequence[Claimed], batch: BatchExecutor) -> None:
+        """Hand a batch over at once; a spec that did not travel along is read first."""
+        hands = [Hand(one, None, batch) for one in claimed]
+        self._hold(hands)
+        until, environment = self._session.trusted_until, dict(self._options.environment)
+        whole = [Assignment(one, one.spec, environment, until) for one in claimed if one.spec is not None]
+        self._begin_batch(batch, whole)
+        self._following.attend(hands)
+        if len(whole) < len(hands):
+            self._launching += len(hands) - len(whole)
+            self._spawn(self._begin_large, batch, [hand for hand in hands if hand.claimed.spec is None])
+        if not self.claims_started:
+            self._beginnings.look_soon()
 
     def _hold(self, hands: Sequence[Hand]) -> None:
         self.hands.add(hands)
         if any(hand.claimed.until is not None for hand in hands):
             self.touched.set()
 
-    def _give_back(self, claimed: Sequence[Claimed]) -> None:
+    def _give_back(self, claimed: Sequence[Claimed], released: Release) -> None:
         for one in claimed:
-            self.hands.add_ended(one, Release() if self._takes_nothing else Release(_BACK_OFF))
+            self.hands.add_ended(one, released)
 
     def adopt(self, claimed: Claimed, executor: Executor, run: Run) -> None:
         """Go on with an attempt that a former node began."""
@@ -301,7 +324,7 @@ class Carrier:
 
     def _give_up(self, hand: Hand, executor: Executor, error: Exception) -> None:
         self._seats.leave(executor)
-        self._put_down(hand, self._excuse(hand, error))
+        self._put_down(hand, self._excuse(hand.claimed, error))
         self._begin_runs()
 
     async def _finish(self, hand: Hand, executor: Executor, run: Run, ended: Ended) -> None:
@@ -313,43 +336,36 @@ class Carrier:
             ended = await self._keeper.keep(hand, ended)
         self._put_down(hand, ended)
 
-    def _excuse(self, hand: Hand, error: Exception) -> Ended:
+    def _excuse(self, claimed: Claimed, error: Exception) -> Ended:
         """It could not be begun, which is not its own fault."""
-        self._telemetry.event("attempt_not_begun", task=hand.claimed.id, error=repr(error))
+        self._telemetry.event("attempt_not_begun", task=claimed.id, error=repr(error))
         return Ended(Release(_BACK_OFF))
 
     async def _assign(self, claimed: Claimed) -> Assignment:
         spec = claimed.spec if claimed.spec is not None else await self._source.spec(claimed.id)
         return Assignment(claimed, spec, self._options.tell(claimed.id, claimed.fence), self._trust_of(claimed))
 
-    async def _begin_batch(self, batch: BatchExecutor, hands: Sequence[Hand]) -> None:
-        until, environment = self._session.trusted_until, dict(self._options.environment)
-        whole = [hand for hand in hands if hand.claimed.spec is not None]
-        ready = [Assignment(hand.claimed, hand.claimed.spec or b"", environment, until) for hand in whole]
+    def _begin_batch(self, batch: BatchExecutor, assignments: Sequence[Assignment]) -> None:
         try:
-            for hand in hands:
-                if hand.claimed.spec is None:
-                    ready += await self._assign_large(hand)
-            await batch.start(ready, self._hear)
-            self._following.attend(hands)
+            batch.start(assignments, self._hear)
         except Exception as error:
-            self._hear([(one, self._excuse(hand, error)) for one, hand in zip(ready, hands, strict=False)])
-        finally:
-            self._launching -= len(hands)
-            if not self.claims_started:
-                self._beginnings.look_soon()
+            self._hear([(one, self._excuse(one.claimed, error)) for one in assignments])
 
-    async def _assign_large(self, hand: Hand) -> list[Assignment]:
-        try:
-            return [await self._assign(hand.claimed)]
-        except GangerError as error:
-            self._put_down(hand, self._excuse(hand, error))
-            return []
+    async def _begin_large(self, batch: BatchExecutor, hands: Sequence[Hand]) -> None:
+        for hand in hands:
+            try:
+                self._begin_batch(batch, [await self._assign(hand.claimed)])
+                self._following.attend([hand])
+            except GangerError as error:
+                self._put_down(hand, self._excuse(hand.claimed, error))
+            finally:
+                self._launching -= 1
 
     def _hear(self, ended: Sequence[tuple[Assignment, Ended]]) -> None:
         held, live = self.hands.held, self._following.is_busy
         for assignment, end in ended:
-            hand = held.get((assignment.claimed.id, assignment.claimed.fence))
+            claimed = assignment.claimed
+            hand = held.get((claimed.id, claimed.fence))
             if hand is None:
                 continue
             if (end.streams or (live and self._following.concerns(hand.key))) and hand.wish is not Wish.DROP:

@@ -1,7 +1,13 @@
-"""The loop that asks for work: it waits with all slots that are free, while others are filled as they become free."""
+"""The loop that asks for work: it waits with all slots that are free, while others are filled as they become free.
+
+Tasks may come one by one in a stream, and each would be a question of its own. So after an answer of less than it asked
+for the next question is held back for some milliseconds: if the tasks are short, their settle claims what came since.
+But it is not held back once all is settled: who waits for one task before it submits the next is not slowed down.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ganger.core.errors import GangerError, NodeGone
@@ -11,6 +17,9 @@ from ganger.node.means import Means
 from ganger.node.pausing import Pause
 from ganger.node.slots import Slots
 from ganger.runtime.service import Service
+
+GATHER: Final = 0.004
+"""Seconds; a little more than lie between two settles."""
 
 LOOK: Final = 1.0
 """Seconds: an executor that could start nothing may be able to by now, and tells nobody."""
@@ -24,7 +33,7 @@ class Claiming(Service):
         self._source, self._session = means.source, means.session
         self._carrier, self._slots, self._hurry = carrier, slots, hurry
         self._pause = Pause(means.entropy)
-        self._asking: asyncio.Task[Sequence[Claimed]] | None = None
+        self._asking: asyncio.Timeout | None = None
         self.trouble: str | None = None
 
     async def run(self) -> None:
@@ -47,26 +56,28 @@ class Claiming(Service):
     def interrupt(self) -> None:
         """Whatever is waited for, ask anew: the registration is another, or the node takes nothing more."""
         if self._asking is not None:
-            self._asking.cancel()
+            self._asking.reschedule(asyncio.get_running_loop().time())
         self._slots.tell()
 
     async def _ask(self, most: int) -> None:
-        start = self._carrier.claims_started
-        waiting = self._source.wait(self._session.node, most, start=start)
-        asking = self._asking = asyncio.create_task(_wait(waiting), name="wait for work")
+        taken: Sequence[Claimed] = ()
         try:
-            await asyncio.wait([asking])
+            async with asyncio.timeout(None) as self._asking:
+                taken = await self._source.wait(self._session.node, most, start=self._carrier.claims_started)
+        except TimeoutError:
+            # It was interrupted. What it was given at that very moment goes back; if that fails, a beat finds it.
+            self._session.is_doubtful = True
+            return
         finally:
-            # Whoever is stopped here may have been given something at this very moment.
-            await _end(asking)
             self._asking = None
             self._slots.give_back(most)
-            if not asking.cancelled() and asking.exception() is None:
-                self._carrier.take(asking.result())
-        if not asking.cancelled():
-            asking.result()
-            self.trouble = None
-            self._pause.reset()
+            self._carrier.take(taken)
+        self.trouble = None
+        self._pause.reset()
+        if 0 < len(taken) < most:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER):
+                    await self._carrier.hands.settled.wait()
 
     async def _stand_back(self, error: GangerError) -> None:
         if isinstance(error, NodeGone):
@@ -76,13 +87,3 @@ class Claiming(Service):
             self.trouble = f"nothing can be claimed: {error}"
         self._telemetry.event("claim_failed", error=error.code, message=str(error))
         await self._pause.take(self.draining)
-
-
-async def _wait(waiting: Awaitable[Sequence[Claimed]]) -> Sequence[Claimed]:
-    return await waiting
-
-
-async def _end(asking: "asyncio.Task[Sequence[Claimed]]") -> None:
-    asking.cancel()
-    while not asking.done():
-        await asyncio.wait([asking])

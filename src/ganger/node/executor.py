@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from ganger.core.clock import Moment
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Outcome
@@ -15,7 +17,7 @@ from ganger.core.task import Claimed
 from ganger.node.spool import Spool
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True):
     """One attempt to be made. `spec` is whole, also where it was too large to travel with the claim.
 
     `environment` is what every attempt is told of itself (GANGER_TASK, GANGER_FENCE, GANGER_STORE or GANGER_URL, a
@@ -151,8 +153,11 @@ class BatchExecutor(Protocol):
         """How many more assignments are useful now: enough that no warm process waits for the next."""
         ...
 
-    async def start(self, assignments: Sequence[Assignment], told: "Told") -> None:
-        """Run these; `told` is called on the event loop with those that have ended, and again for the others."""
+    def start(self, assignments: Sequence[Assignment], told: "Told") -> None:
+        """Run these; `told` is called on the event loop with those that have ended, and again for the others.
+
+        Never waits: what cannot begin at once is kept.
+        """
         ...
 
     async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:

@@ -1,9 +1,11 @@
 """What a node has in its hands: every attempt from its claim to its settle, and what the node itself wants of it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple, assert_never
+
+import msgspec
 
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Killed, Outcome, Release
@@ -25,24 +27,19 @@ class Wish(Enum):
     DROP = "drop"
 
 
-class Hand:
+class Hand(msgspec.Struct, eq=False):
     """One attempt, an executor's or a batch executor's. `run` is there once an executor has begun it.
 
     `is_told`: the source was told that it runs. `is_over`: it has ended, and nothing of it runs.
     """
 
-    __slots__ = ("batch", "claimed", "executor", "is_over", "is_told", "run", "wish")
-
-    def __init__(
-        self, claimed: Claimed, executor: Executor | None, batch: BatchExecutor | None = None, run: Run | None = None
-    ) -> None:
-        self.claimed = claimed
-        self.executor = executor
-        self.batch = batch
-        self.run = run
-        self.is_told = False
-        self.is_over = False
-        self.wish = Wish.NONE
+    claimed: Claimed
+    executor: Executor | None
+    batch: BatchExecutor | None = None
+    run: Run | None = None
+    is_told: bool = False
+    is_over: bool = False
+    wish: Wish = Wish.NONE
 
     @property
     def spool(self) -> Spool | None:
@@ -70,67 +67,82 @@ class Hand:
                 assert_never(self.wish)
 
 
-class Settlement(NamedTuple):
-    """An attempt that has ended and is to be settled. `streams` are in its executor's spool."""
+class Remains(NamedTuple):
+    """What an attempt that has ended leaves here until it is settled: its run, and streams in its executor's spool."""
 
-    claimed: Claimed
-    outcome: Outcome
-    data: Mapping[str, bytes]
-    streams: Sequence[str] = ()
-    hand: Hand | None = None
-
-    @property
-    def finished(self) -> Finished:
-        return Finished(self.claimed, self.outcome, self.data)
+    hand: Hand
+    streams: Sequence[str]
 
 
 class Hands:
-    """All of them. `woken` is set when something is to be settled, `emptied` while nothing is held."""
+    """All of them. `woken` is set when something is to be settled, `emptied` while nothing is held.
+
+    `settled` is set when the last of them has been settled, until there are others.
+    """
 
     def __init__(self) -> None:
         self.held: dict[Key, Hand] = {}
         self.woken = asyncio.Event()
         self.emptied = asyncio.Event()
         self.emptied.set()
-        self._ended: list[Settlement] = []
+        self.settled = asyncio.Event()
+        self._ended: list[Finished] = []
+        self._remains: dict[Key, Remains] = {}
 
     @property
     def is_empty(self) -> bool:
         return not self.held and not self._ended
 
     def add(self, hands: Sequence[Hand]) -> None:
-        self.held |= {hand.key: hand for hand in hands}
+        self.held |= {(hand.claimed.id, hand.claimed.fence): hand for hand in hands}
         self.emptied.clear()
+        self.settled.clear()
 
     def end(self, hand: Hand, ended: Ended) -> bool:
         """It has ended, and nothing of it runs; False if nobody is to hear of it."""
-        self.held.pop(hand.key, None)
+        claimed = hand.claimed
+        key = claimed.id, claimed.fence
+        self.held.pop(key, None)
         hand.is_over = True
         self.woken.set()
         if not self.held:
             self.emptied.set()
         if hand.wish is Wish.DROP:
             return False
-        outcome = hand.outcome_of(ended.outcome)
-        self._ended.append(Settlement(hand.claimed, outcome, ended.data, ended.streams, hand))
+        outcome = ended.outcome if hand.wish is Wish.NONE else hand.outcome_of(ended.outcome)
+        self._ended.append(Finished(claimed, outcome, ended.data))
+        # Most leave nothing: what costs a look is kept for the others alone.
+        if hand.run is not None or ended.streams:
+            self._remains[key] = Remains(hand, ended.streams)
         return True
 
     def add_ended(self, claimed: Claimed, outcome: Outcome) -> None:
         """One that this node never had in its hands, and has to settle nevertheless."""
-        self._ended.append(Settlement(claimed, outcome, {}))
+        self._ended.append(Finished(claimed, outcome))
         self.woken.set()
 
-    def take_ended(self) -> list[Settlement]:
+    def take_ended(self) -> list[Finished]:
         ended, self._ended = self._ended, []
         return ended
 
-    def put_back(self, ended: Sequence[Settlement]) -> None:
+    def take_remains(self, settled: Sequence[Finished]) -> list[Remains]:
+        """What these leave behind: they are settled, or nobody wants them any more."""
+        if self.is_empty:
+            self.settled.set()
+        if not self._remains:
+            return []
+        keys = [(one.claimed.id, one.claimed.fence) for one in settled]
+        return [self._remains.pop(key) for key in keys if key in self._remains]
+
+    def put_back(self, ended: Sequence[Finished]) -> None:
         """They could not be settled now."""
         self._ended[:0] = ended
 
     def drop_ended(self) -> int:
         """Forget what could not be settled: its leases are lost."""
-        return len(self.take_ended())
+        dropped = self.take_ended()
+        self.take_remains(dropped)
+        return len(dropped)
 
     def known(self) -> frozenset[Key]:
         """Every attempt that is on its way through this node."""

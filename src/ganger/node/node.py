@@ -130,7 +130,7 @@ def _introduce(
     kinds = {kind for one in executors for kind in one.kinds} | {kind for one in batch for kind in one.kinds}
     wanted = kinds if options.kinds is None else kinds & set(options.kinds)
     # A batch has room for as much as it can do, which is not known beforehand: the node itself asks for no more.
-    slots = options.slots + options.prefetch if executors else None
+    slots = None if batch else options.slots + options.prefetch
     token = options.token or entropy.token(TOKEN_BYTES).hex()
     return Registration(
         options.name, token, slots, options.lease, options.queues, tuple(sorted(wanted)), options.labels

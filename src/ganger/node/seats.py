@@ -14,23 +14,23 @@ class Seats:
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._taken = 0
+        self.taken = 0
         self._shares: Counter[Executor] = Counter()
 
     @property
     def used(self) -> int:
         """How many slots are in use."""
-        return min(self._taken, self._slots)
+        return min(self.taken, self._slots)
 
     def has_room(self, executor: Executor) -> bool:
-        if self._taken < self._slots:
+        if self.taken < self._slots:
             return True
-        return self._taken < self._slots + executor.ahead and self._shares[executor] == self._taken
+        return self.taken < self._slots + executor.ahead and self._shares[executor] == self.taken
 
     def take(self, executor: Executor) -> None:
-        self._taken += 1
+        self.taken += 1
         self._shares[executor] += 1
 
     def leave(self, executor: Executor) -> None:
-        self._taken -= 1
+        self.taken -= 1
         self._shares[executor] -= 1

@@ -1,7 +1,9 @@
 """What has ended is settled, and the slots that it leaves are filled, in one step with the source.
 
 Whatever has ended at that moment goes together. Nothing waits for more, unless the node has enough to begin without
-what the settle would claim: then settles are a few milliseconds apart, and short attempts share them.
+what the settle would claim, or tasks come one by one in a stream, so that each settle finds a few: then settles are a
+few milliseconds apart, and short attempts share them. Whoever waits for one task before it submits the next is not
+slowed down by that: the settle that ends the one never finds the other.
 
 While the source does not answer, nothing is lost: attempts that ended stay here, are settled when it answers again, and
 the source decides by their fences whether that still counts.
@@ -14,16 +16,15 @@ from typing import Final
 from ganger.core.errors import GangerError, NodeGone
 from ganger.core.task import Claimed
 from ganger.node.carrying import Carrier
-from ganger.node.hands import Settlement
 from ganger.node.keeping import Keeper
 from ganger.node.means import Means
 from ganger.node.pausing import Pause
 from ganger.node.slots import Slots
-from ganger.node.source import Taken
+from ganger.node.source import Finished, Taken
 from ganger.runtime.service import Service
 
 GATHER: Final = 0.003
-"""Seconds between two settles of a node that is well supplied."""
+"""Seconds between two settles of a node that is well supplied, or supplied by a stream."""
 
 
 class Settling(Service):
@@ -35,6 +36,7 @@ class Settling(Service):
         self._carrier, self._slots, self._keeper, self._hurry = carrier, slots, keeper, hurry
         self._pause = Pause(means.entropy)
         self._last = 0.0
+        self._is_streaming = False
         self.stale = 0
 
     async def run(self) -> None:
@@ -48,7 +50,8 @@ class Settling(Service):
 
     async def _gather(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._carrier.is_well_supplied and (left := self._last + GATHER - loop.time()) > 0:
+        is_in_no_hurry = self._is_streaming or self._carrier.is_well_supplied
+        if is_in_no_hurry and (left := self._last + GATHER - loop.time()) > 0:
             await asyncio.sleep(left)
         self._last = loop.time()
 
@@ -74,7 +77,7 @@ class Settling(Service):
         if ended := self._carrier.hands.take_ended():
             await self._take(ended, 0)
 
-    async def _settle(self, ended: Sequence[Settlement]) -> None:
+    async def _settle(self, ended: Sequence[Finished]) -> None:
         """Settle these and fill their slots. What could not be settled is tried again after a pause."""
         most = 0 if self.draining.is_set() or self._session.is_draining else self._slots.reserve()
         taken: Sequence[Claimed] = ()
@@ -86,14 +89,14 @@ class Settling(Service):
         except GangerError as error:
             await self._retry(ended, error)
         finally:
-            self._slots.give_back(most)
+            self._is_streaming = 0 < len(taken) < most
+            self._slots.give_back(most, len(taken))
             self._carrier.take(taken)
 
-    async def _take(self, ended: Sequence[Settlement], most: int) -> Sequence[Claimed]:
+    async def _take(self, ended: Sequence[Finished], most: int) -> Sequence[Claimed]:
         start = self._carrier.claims_started
-        finished = [one.finished for one in ended]
         try:
-            taken = await self._source.take(self._session.node, most, start=start, finished=finished)
+            taken = await self._source.take(self._session.node, most, start=start, finished=ended)
         except GangerError:
             raise
         except BaseException:
@@ -103,7 +106,7 @@ class Settling(Service):
         self._put_away(ended, taken)
         return taken.claimed
 
-    async def _settle_alone(self, ended: Sequence[Settlement]) -> None:
+    async def _settle_alone(self, ended: Sequence[Finished]) -> None:
         """The node may not claim: it drains, or it is gone. What has ended is settled all the same, if it still can."""
         self._hurry()
         try:
@@ -111,22 +114,21 @@ class Settling(Service):
         except GangerError as error:
             await self._retry(ended, error)
 
-    async def _retry(self, ended: Sequence[Settlement], error: GangerError) -> None:
+    async def _retry(self, ended: Sequence[Finished], error: GangerError) -> None:
         self._telemetry.event("settle_failed", count=len(ended), error=error.code, message=str(error))
         self._session.is_doubtful = True
         self._carrier.hands.put_back(ended)
         await self._pause.take()
         self._carrier.hands.woken.set()
 
-    def _put_away(self, ended: Sequence[Settlement], taken: Taken) -> None:
+    def _put_away(self, ended: Sequence[Finished], taken: Taken) -> None:
         """They are settled, or nobody wants them any more: nothing of them is needed here."""
         if taken.refused:
             self.stale += len(taken.refused)
             stale = [ended[index].claimed.id for index in taken.refused]
             self._telemetry.event("stale_results", count=len(stale), tasks=stale)
-        for one in ended:
-            # Most have left nothing: what costs a look is done for the others alone.
-            if one.hand is not None and one.streams and (spool := one.hand.spool) is not None:
-                self._keeper.remove(spool, one.claimed, one.streams)
-            if one.hand is not None and one.hand.run is not None:
-                one.hand.run.forget()
+        for hand, streams in self._carrier.hands.take_remains(ended):
+            if streams and (spool := hand.spool) is not None:
+                self._keeper.remove(spool, hand.claimed, streams)
+            if hand.run is not None:
+                hand.run.forget()

@@ -19,10 +19,11 @@ class Slots:
         self._reserved += free
         return free
 
-    def give_back(self, count: int) -> None:
-        """What came of it counts as taken by itself."""
+    def give_back(self, count: int, taken: int = 0) -> None:
+        """What came of it counts as taken by itself. Whoever got all that was asked for will soon ask again."""
         self._reserved -= count
-        self.tell()
+        if not count or taken < count:
+            self.tell()
 
     def tell(self) -> None:
         """Something may be free."""

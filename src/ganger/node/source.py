@@ -77,7 +77,10 @@ class WorkSource(Protocol):
         ...
 
     async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
-        """Claim as soon as there is something; returns empty when the queues changed and it is worth asking again."""
+        """Claim as soon as there is something; returns empty when the queues changed and it is worth asking again.
+
+        Waited for by one at a time. If it is cancelled, what it was given at that moment goes back.
+        """
         ...
 
     async def started(self, leases: Sequence[Lease]) -> Sequence[int]:

@@ -21,6 +21,7 @@ def test_less_than_three_rounds_are_refused(capsys: pytest.CaptureFixture[str]) 
     assert "at least 3 rounds" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_help_names_the_suites() -> None:
     root = Path(__file__).parents[3]
     shown = subprocess.run(
@@ -38,6 +39,7 @@ def test_a_load_left_out_says_so() -> None:
     assert leave_out(load, "ganger").missing == "left out by --only ganger"
 
 
+@pytest.mark.slow
 def test_a_suite_is_run_from_rounds_to_outcome(tmp_path: Path) -> None:
     raw = Work("bench.peers.raw_sqlite:absent")
     suite = Suite("engine", {}, (Load((Figure("raw", "raw", "rows", "tasks/s"),), raw),), ())

@@ -84,6 +84,7 @@ def test_work_that_hangs_is_ended(tmp_path: Path) -> None:
         run_apart(Work("worked:hang", timeout=0.1), tmp_path)
 
 
+@pytest.mark.slow
 def test_the_children_of_the_work_are_ended_with_it(tmp_path: Path) -> None:
     (pid,) = run_apart(Work("worked:leave_a_child"), tmp_path)
     with suppress(psutil.NoSuchProcess):

@@ -56,7 +56,7 @@ class Works:
         return Assignment(claimed, spec, {}, self.trusted_until)
 
     async def start(self, *assignments: Assignment) -> list[TaskId]:
-        await self.executor.start(assignments, self._hear)
+        self.executor.start(assignments, self._hear)
         return [one.claimed.id for one in assignments]
 
     def _hear(self, ended: Sequence[tuple[Assignment, Ended]]) -> None:

@@ -124,7 +124,7 @@ class HandBatch:
     def room(self) -> int:
         return self.size - len(self.held)
 
-    async def start(self, assignments: Sequence[Assignment], told: Told) -> None:
+    def start(self, assignments: Sequence[Assignment], told: Told) -> None:
         self.held |= {one.claimed.id: (one, told) for one in assignments}
 
     async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:

@@ -55,6 +55,7 @@ def test_a_command_answers_with_its_exit_code_and_leaves_no_output(tmp_path: Pat
     assert asyncio.run(run()) == [0, 3, 137, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_began(tmp_path: Path) -> None:
     async def run() -> None:
         async with opened(tmp_path) as errands:
@@ -90,6 +91,7 @@ def test_a_killed_guardian_is_no_answer_and_leaves_nothing(tmp_path: Path) -> No
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_the_next_node_ends_what_a_dead_one_left(tmp_path: Path) -> None:
     async def run() -> None:
         dead = make(tmp_path)

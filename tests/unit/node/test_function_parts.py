@@ -96,6 +96,17 @@ def test_a_pace_lets_more_lie_there_the_faster_they_are() -> None:
     assert pace.window > 100
 
 
+def test_one_late_word_among_many_does_not_shrink_a_pace() -> None:
+    pace, now = Pace(ahead=40, most=512, slots=1), 1_000
+    for _ in range(20):
+        pace.wake(now)
+        now += 1
+        pace.note(now, 50, 10)
+    pace.note(now + 5, 1, 10)
+
+    assert pace.window > 100
+
+
 def test_conversion_leaves_alone_what_json_has() -> None:
     target = find("tests.unit.node.chores:add")
 

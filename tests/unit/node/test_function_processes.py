@@ -124,6 +124,7 @@ def test_the_end_of_trust_ends_a_function_without_the_node(tmp_path: Path, name:
     perform(scenario, tmp_path)
 
 
+@pytest.mark.slow
 def test_trust_that_is_renewed_lets_a_function_live_that_holds_the_lock(tmp_path: Path) -> None:
     async def scenario(works: Works) -> None:
         begun = tmp_path / "begun"
@@ -203,6 +204,21 @@ def test_what_lies_behind_a_long_function_is_run_by_another_process(tmp_path: Pa
         assert (await works.end_of(*long))[0].outcome == Succeed(b'"there"')
 
     perform(scenario, tmp_path, processes=2)
+
+
+def test_what_waits_for_a_process_that_is_busy_for_long_goes_back(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        gate = tmp_path / "gate"
+        for _ in range(5):
+            await works.end_of(*await works.start(*(works.assign("nothing") for _ in range(200))))
+        long, *others = await works.start(
+            works.assign("wait_for", str(gate)), *(works.assign("nothing") for _ in range(1_000))
+        )
+        assert {one.outcome for one in await works.end_of(*others)} == {Release()}
+        gate.touch()
+        assert (await works.end_of(long))[0].outcome == Succeed(b'"there"')
+
+    perform(scenario, tmp_path)
 
 
 def test_closing_gives_back_what_has_not_begun_and_lets_the_rest_finish(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import datetime as dt
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ganger.core.outcome import Crashed, Fail, Killed, Release, Succeed
 from ganger.node.functions.messages import LARGEST_RESULT, SMALL
@@ -77,7 +78,7 @@ def test_whatever_goes_wrong_is_a_clear_failure(
 
 def test_a_spec_that_is_none_fails_for_good(tmp_path: Path) -> None:
     async def scenario(works: Works) -> None:
-        broken = works.assign("nothing")._replace(spec=b'{"path": 3}')
+        broken = replace(works.assign("nothing"), spec=b'{"path": 3}')
         (ended,) = await works.end_of(*await works.start(broken))
 
         assert isinstance(ended.outcome, Fail)
@@ -207,6 +208,7 @@ def test_the_last_words_of_a_dead_function_are_kept(tmp_path: Path) -> None:
     perform(scenario, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_started_gives_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,8 @@ slowly fills a buffer of the kernel, and no memory of the server, and is cut off
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
+from math import ceil
 from typing import Any, Final
 
 from ganger.core.clock import Clock
@@ -52,11 +53,12 @@ class HttpDoor:
         self._limits = limits
         self._telemetry = telemetry
         self._failures = Rates(clock, limits.failures)
+        self._rates = Rates(clock, limits.rate)
         self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, self._limits)
-        with suppress(ClientGone):
+        try:
             answer = await self._answer(request, scope, receive)
             if request.method == WEBSOCKET:
                 await self._converse(answer, request, receive, send)
@@ -64,6 +66,9 @@ class HttpDoor:
                 await self._stream(answer, request, scope, receive, send)
             else:
                 await self._write(answer, request, send)
+        except ClientGone:
+            # Whoever has gone is told nothing.
+            return
 
     async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Answer:
         try:
@@ -114,7 +119,18 @@ class HttpDoor:
             raise self._turn_away(str((scope.get("client") or ("",))[0]))
         if not (route.family if grant.lease is not None else grant.covers(route.need)):
             raise NotAllowed(f"the token {grant.name!r} lacks the scope {route.need.value!r}", scope=route.need.value)
+        self._slow_down(grant)
         return grant
+
+    def _slow_down(self, grant: Grant) -> None:
+        """Each token has its own measure, so that one busy client leaves room for the others."""
+        rate = self._limits.rate if grant.rate is None else grant.rate
+        if rate and (wait := self._rates.take(grant.id, rate)):
+            seconds = ceil(wait)
+            raise TooManyRequests(
+                f"the token {grant.name!r} may make {rate:g} requests a second: come back in {seconds} s",
+                retry_after=seconds,
+            )
 
     def _turn_away(self, peer: str) -> GangerError:
         """Whoever tries tokens is slowed down; a good token is never held up by bad ones from the same address."""

@@ -37,6 +37,7 @@ class Grant(NamedTuple):
     """What the bearer of a token may do. `id` names the token without giving it away.
 
     With a `lease` the bearer is an attempt, which has no scopes: it reaches its own family, by routes that say so.
+    `rate` is how many requests it may make in a second; None: as many as the server allows each.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Grant(NamedTuple):
     scopes: frozenset[str]
     expires: Wall | None = None
     lease: Lease | None = None
+    rate: float | None = None
 
     def covers(self, need: Need) -> bool:
         """Is there a scope of this sort, for whatever queue?"""

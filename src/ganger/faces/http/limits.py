@@ -22,6 +22,8 @@ class HttpLimits(NamedTuple):
     visits: int = 3_000
     failures: float = 20.0
     """So many wrong tokens a second are looked at from one address."""
+    rate: float = 0.0
+    """So many requests a second are taken from one token that has no rate of its own, and as many at once; 0: any."""
     page: int = 1_000
     piece: int = 256 << 10
     value: int = 64 << 20

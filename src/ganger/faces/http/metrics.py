@@ -1,6 +1,6 @@
-"""Figures for Prometheus: how many tasks have each status, what was told how often, who is there, who waits."""
+"""Figures for Prometheus: tasks by status, how deep and how old each queue is, facts, who is there, who waits."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ganger.core.ids import QueueId
@@ -8,29 +8,51 @@ from ganger.core.node import Node
 from ganger.core.queue import Counts
 from ganger.core.state import status_of
 from ganger.engine.engine import Engine
+from ganger.engine.figures import Figures, Meter
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import Answer, Reply
 from ganger.faces.http.request import Request
 from ganger.faces.http.routes import Route
 
 KIND: Final = b"text/plain; version=0.0.4; charset=utf-8"
-Sample = tuple[Mapping[str, str], int]
+Sample = tuple[Mapping[str, str], float]
 
 
-def list_metric_routes(engine: Engine, count_visits: Callable[[], int]) -> list[Route]:
+def list_metric_routes(engine: Engine, meter: Meter, count_visits: Callable[[], int]) -> list[Route]:
     async def measure(request: Request) -> Answer:
-        names = {queue.id: queue.name for queue in await engine.queues.all()}
-        counts, facts = await engine.counts()
-        told = [(names.get(queue, str(queue)), by_fact) for queue, by_fact in facts.items()]
+        figures = await meter.read()
+        names = {each.queue.id: each.queue.name for each in figures}
+        told = [(each.queue.name, each.facts) for each in figures]
         lines = [
-            *_write("ganger_tasks", "gauge", "Tasks by queue and status.", _tasks(counts, names)),
+            *_write("ganger_tasks", "gauge", "Tasks by queue and status.", _tasks([f.counts for f in figures], names)),
             *_write("ganger_facts_total", "counter", "Facts that were told, by queue.", _facts(told)),
+            *_write_figures(figures),
             *_write("ganger_nodes", "gauge", "Nodes by state.", _nodes(await engine.nodes.all())),
             *_write("ganger_http_waiting", "gauge", "Requests that wait for something.", [({}, count_visits())]),
         ]
         return Reply(200, "\n".join([*lines, ""]).encode(), KIND)
 
     return [Route("GET", "/metrics", Need.READ, measure, "Figures for Prometheus", kind=KIND)]
+
+
+def _write_figures(figures: Sequence[Figures]) -> Iterator[str]:
+    """What `/v1/stats` tells too; the rates are those of the facts."""
+    told: dict[tuple[str, str], dict[str, float | None]] = {
+        ("ganger_queue_ready", "Tasks that could begin."): {one.queue.name: one.ready for one in figures},
+        ("ganger_queue_running", "Tasks that run."): {one.queue.name: one.running for one in figures},
+        ("ganger_queue_oldest_ready_seconds", "For how long the oldest ready task has been ready."): {
+            one.queue.name: None if one.oldest is None else one.oldest / 1000 for one in figures
+        },
+        ("ganger_queue_wanted_slots", "Slots that the queue could use now."): {
+            one.queue.name: one.wanted_slots for one in figures
+        },
+        ("ganger_queue_wanted_workers", "Workers that have so many slots."): {
+            one.queue.name: one.wanted_workers for one in figures
+        },
+    }
+    for (name, words), numbers in told.items():
+        samples = [({"queue": queue}, number) for queue, number in numbers.items() if number is not None]
+        yield from _write(name, "gauge", words, samples)
 
 
 def _tasks(counts: Iterable[Counts], names: Mapping[QueueId, str]) -> Iterator[Sample]:

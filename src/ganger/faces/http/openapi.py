@@ -35,14 +35,14 @@ class Wording(NamedTuple):
 
 def describe(routes: Sequence[Route], wording: Wording) -> dict[str, Any]:
     """The document."""
-    types = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
+    types = [kind for route in routes for kind in _list_types(route) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, wording.problem], ref_template=_SCHEMAS)
     found = iter(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        body, answer = (next(found) if kind is not None else None for kind in (route.body, route.answer))
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, wording.parameters, body, answer)
-    return {
+        told = _Types(*(next(found) if kind is not None else None for kind in _list_types(route)))
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, wording.parameters, told)
+    document = {
         "openapi": "3.1.0",
         "info": {"title": "Ganger", "version": wording.version},
         "paths": paths,
@@ -51,19 +51,42 @@ def describe(routes: Sequence[Route], wording: Wording) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return {name: _name_places(part) for name, part in document.items()}
 
 
-def _operation(route: Route, parameters: Mapping[str, str], body: Any, answer: Any) -> dict[str, Any]:
+def _name_places(part: Any) -> Any:
+    """The same, with arrays whose every place has a type of its own said as OpenAPI 3.1 says it."""
+    if isinstance(part, list | tuple):
+        return [_name_places(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    told = {name: _name_places(value) for name, value in part.items()}
+    return told | {"prefixItems": told["items"], "items": False} if isinstance(told.get("items"), list) else told
+
+
+class _Types(NamedTuple):
+    """What a route takes and gives: its types, or their schemas."""
+
+    body: Any
+    answer: Any
+    asks: Any
+
+
+def _list_types(route: Route) -> _Types:
+    return _Types(route.body, route.answer, route.asks)
+
+
+def _operation(route: Route, parameters: Mapping[str, str], types: _Types) -> dict[str, Any]:
     told: dict[str, Any] = {
         "summary": route.summary,
         "operationId": f"{route.method.lower()}{re.sub(r'[^a-z0-9]+', '_', route.path)}".rstrip("_"),
-        "parameters": [*_path_parameters(route), *_query_parameters(route, parameters)],
-        "responses": _responses(route, answer),
+        "parameters": [*_path_parameters(route), *_query_parameters(route, parameters, types.asks)],
+        "responses": _responses(route, types.answer),
     }
     if route.need is not Need.OPEN:
         told |= {"security": [{"token": []}], "x-scope": route.need.value}
-    if body is not None:
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if types.body is not None:
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": types.body}}}
     return told
 
 
@@ -74,11 +97,17 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(route: Route, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
+def _query_parameters(route: Route, parameters: Mapping[str, str], asks: Any) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "query", "description": parameters[name], "schema": {"type": "string"}}
+        {"name": name, "in": "query", "description": parameters[name], **_type_parameter(name, asks)}
         for name in sorted(route.parameters)
     ]
+
+
+def _type_parameter(name: str, asks: Any) -> dict[str, Any]:
+    if name == "ask" and asks is not None:
+        return {"required": True, "content": {"application/json": {"schema": asks}}}
+    return {"schema": {"type": "string"}}
 
 
 def _responses(route: Route, answer: Any) -> dict[str, Any]:
@@ -86,6 +115,7 @@ def _responses(route: Route, answer: Any) -> dict[str, Any]:
     content = {} if route.status == 204 else {"content": {route.kind.decode(): {"schema": answer or {}}}}
     return {
         str(route.status): {"description": route.summary, **content},
+        **{str(status): {"description": "The same, with nothing to tell"} for status in route.also},
         "default": {"description": "What went wrong", "content": problem},
     }
 

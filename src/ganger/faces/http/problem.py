@@ -39,7 +39,7 @@ STATUSES: Final[dict[type[GangerError], int]] = {
 }
 _HIDDEN: Final = "the server cannot do this now; its operator finds the reason in its log"
 _AGAIN: Final = frozenset({429, 503})
-_RETRY_AFTER: Final = b"1"
+_RETRY_AFTER: Final = 1
 
 
 def choose_status(error: GangerError) -> int:
@@ -68,4 +68,10 @@ def _headers(error: GangerError, status: int) -> tuple[Header, ...]:
     if status == 405:
         allow = error.fields.get("allow")
         return ((b"allow", ", ".join(map(str, allow)).encode()),) if isinstance(allow, list) else ()
-    return ((b"retry-after", _RETRY_AFTER),) if status in _AGAIN else ()
+    return ((b"retry-after", b"%d" % _wait(error)),) if status in _AGAIN else ()
+
+
+def _wait(error: GangerError) -> int:
+    """After how many seconds it may be tried again."""
+    said = error.fields.get("retry_after")
+    return said if isinstance(said, int) else _RETRY_AFTER

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.outlet import Outlet
 from ganger.faces.http.reply import PROBLEM
+from ganger.faces.http.request import WHOLE
 from ganger.faces.http.streams import StreamSocket
 
 _RECEIVED_AT_ONCE: Final = 256 << 10
@@ -34,12 +35,13 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head = self._seen = 0
+        self._open = True
         self._clock: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(asyncio.Transport, Outlet(transport, self.loop, self.limits.write)))
-        self._begin()
+        self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
@@ -60,9 +62,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._stuck.cancel()
             self._stuck = None
 
-    def _begin(self) -> None:
-        self._head = self._seen = 0
-        self._stop_clock()
+    def _start_clock(self) -> None:
         self._clock = self.loop.call_later(self.limits.head_time, self._give_up)
 
     def _stop_clock(self) -> None:
@@ -76,19 +76,28 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._begin()
+        self._head = self._seen = 0
+        self._open = True
+        self._stop_clock()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
+        self._head += len(name) + len(value)
+        if self._head > self.limits.head:
+            raise _HeadTooLarge
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        self._open = False
         self._stop_clock()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]
 
     def handle_websocket_upgrade(self) -> None:
         """Some addresses have websockets of their own sort."""
@@ -103,11 +112,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._clock is not None and not self.transport.is_closing():
-            # The parser keeps an unfinished header to itself: until it is whole, what came counts as it came.
-            self._seen += len(data)
-            if self._seen > self.limits.head + _RECEIVED_AT_ONCE:
-                self._refuse(431, "payload_too_large", f"the head has more than {self.limits.head} bytes")
+        if self._open and not self.transport.is_closing():
+            self._await_head(len(data))
+
+    def _await_head(self, came: int) -> None:
+        """A head that is not whole yet. Most come in one piece, and for those no clock is ever set."""
+        if self._clock is None:
+            self._start_clock()
+        # The parser keeps an unfinished header to itself: until it is whole, what came counts as it came.
+        self._seen += came
+        if self._seen > self.limits.head + _RECEIVED_AT_ONCE:
+            self._refuse(431, "payload_too_large", f"the head has more than {self.limits.head} bytes")
 
     def send_400_response(self, msg: str) -> None:
         if self._head > self.limits.head:

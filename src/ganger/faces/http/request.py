@@ -15,6 +15,8 @@ Receive = Callable[[], Awaitable[Any]]
 _MOST_PARAMETERS: Final = 100
 _DRAINED: Final = 1 << 20
 _DRAIN_SECONDS: Final = 0.5
+WHOLE: Final = "ganger.whole"
+"""In the scope of a request all of which has arrived: nothing of it has to be waited for."""
 
 
 class ClientGone(Exception):
@@ -24,7 +26,7 @@ class ClientGone(Exception):
 class Request:
     """One request. `values` are the parts of the path that the route leaves open."""
 
-    __slots__ = ("_done", "_limits", "_receive", "_whole", "grant", "headers", "method", "query", "values")
+    __slots__ = ("_done", "_limits", "_receive", "_scope", "_whole", "grant", "headers", "method", "query", "values")
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, limits: HttpLimits) -> None:
         self.method: str = scope["method"] if scope["type"] == "http" else WEBSOCKET
@@ -32,6 +34,7 @@ class Request:
         self.values: dict[str, str] = {}
         self.query: dict[str, str] = {}
         self.grant: Grant = Grant("", "", frozenset())
+        self._scope = scope
         self._receive = receive
         self._limits = limits
         self._whole: bytes | None = None
@@ -64,6 +67,8 @@ class Request:
         said = self.headers.get(b"content-length", b"0")
         if said.isdigit() and int(said) > self._limits.body:
             raise _too_large(self._limits.body)
+        if WHOLE in self._scope:
+            return await self._read()
         try:
             async with asyncio.timeout(self._limits.body_time):
                 return await self._read()

@@ -23,6 +23,7 @@ class Route(NamedTuple):
 
     `family`: an attempt may use it with its own token, and the endpoint sees to it that it stays in its family.
     `body` and `answer` are the types of what is sent and what is answered; `status` and `kind` are those of a success.
+    `asks` is the type of a question that is JSON in the parameter `ask`. `also`: other successes, without a body.
     """
 
     method: str
@@ -37,6 +38,8 @@ class Route(NamedTuple):
     status: int = 200
     kind: bytes = JSON
     family: bool = False
+    asks: Any = None
+    also: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class Table:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.rows = tuple(routes)
         self._top = _Place()
+        self._whole = {(row.method, row.path.encode()): row for row in self.rows if "{" not in row.path}
         for route in self.rows:
             self._add(route)
 
@@ -71,6 +75,8 @@ class Table:
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """The route, and what stands in the open parts of its path. Raises NotFound, WrongMethod."""
+        if (whole := self._whole.get((method, raw_path))) is not None:
+            return whole, {}
         open_parts: list[str] = []
         place = self._walk(raw_path, open_parts)
         if place is None or not place.routes:

@@ -18,6 +18,7 @@ from ganger.node.guardian.messages import Caps, End, Start
 from ganger.node.guardian.remote import Guardian
 from ganger.node.guardian.run import GuardedRun, NeverRan, judge, read_small
 from ganger.node.guardian.ward import Ward
+from ganger.node.secrets import NO_SECRETS, Opened, Secrets, has_reference, open_secrets
 from ganger.node.spool import Spool
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec, decode
 
@@ -37,10 +38,11 @@ class CommandExecutor:
 
     kinds: Sequence[str] = (Kind.COMMAND, Kind.SHELL)
 
-    def __init__(self, guardian: Guardian, home: Home, slots: int = 0) -> None:
+    def __init__(self, guardian: Guardian, home: Home, slots: int = 0, secrets: Secrets = NO_SECRETS) -> None:
         self._guardian = guardian
         self._home = home
         self._slots = slots
+        self._secrets = secrets
         self._folder = Path(guardian.post.folder.spool)
         self._spool = Spool(self._folder, guardian.post.cap)
 
@@ -56,7 +58,7 @@ class CommandExecutor:
 
     async def start(self, assignment: Assignment) -> GuardedRun | NeverRan:
         try:
-            order = make_order(assignment, self._home, self._slots)
+            order = make_order(assignment, self._home, self._slots, self._secrets)
         except BadInput as error:
             return NeverRan(assignment, Fail(reason=str(error), again=False))
         return self._take_on(await self._guardian.start(order))
@@ -74,27 +76,38 @@ class CommandExecutor:
         await self._guardian.close(leave_running=leave_running)
 
 
-def make_order(assignment: Assignment, home: Home, room: int = 0) -> Start:
+def make_order(assignment: Assignment, home: Home, room: int = 0, secrets: Secrets = NO_SECRETS) -> Start:
     """What the guardian is told to start; BadInput says what is wrong with the spec."""
     claimed = assignment.claimed
     spec = _read(claimed.kind, assignment.spec)
     argv, script = _program(spec)
     _refuse_nul(spec, argv)
+    opened = _open(spec, argv, secrets)
     return Start(
         claimed.id,
         claimed.fence,
-        argv,
-        {**home.environment, **spec.env, **assignment.environment},
+        opened.argv,
+        {**home.environment, **opened.env, **assignment.environment},
         str(home.folder) if spec.cwd is None else spec.cwd,
         assignment.trusted_until,
-        stdin=None if spec.stdin is None else spec.stdin.encode(),
+        stdin=None if opened.stdin is None else opened.stdin.encode(),
         script=script,
         merge=spec.merge,
         caps=_cap(spec.limits),
         grace=max(0, min(spec.grace, _LARGEST)),
         timeout=claimed.timeout,
         room=room,
+        masks=opened.values,
     )
+
+
+def _open(spec: CommandSpec | ShellSpec, argv: list[str], secrets: Secrets) -> Opened:
+    """The command with its secrets in place. A script is no place for one: it is searched by nobody."""
+    words = argv if isinstance(spec, CommandSpec) else []
+    if not has_reference(words, spec.env, spec.stdin):
+        return Opened(argv, spec.env, spec.stdin, [])
+    opened = open_secrets(words, spec.env, spec.stdin, secrets)
+    return opened if words else opened._replace(argv=argv)
 
 
 def _read(kind: str, spec: bytes) -> CommandSpec | ShellSpec:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ganger.core.clock import Clock, Moment
 from ganger.core.errors import BadInput, StoreError
@@ -34,6 +35,7 @@ TICK: Final = 0.1
 """Seconds between two looks at what is executed, while anything is."""
 
 _BACK_OFF: Final = 1_000
+_SAYS_MODE: Final = b'"mode"'
 _NAMES: Final = {"process": Mode.PROCESS, "thread": Mode.THREAD, "loop": Mode.LOOP}
 
 
@@ -69,6 +71,7 @@ class FunctionExecutor:
         self._options = options
         self._read = read
         self._seqs = count(1)
+        self._resolving: set[asyncio.Task[None]] = set()
         self._on_loop: set[str] = set()
         self._watched: dict[tuple[TaskId, Fence], Watch] = {}
         self._trust = Moment(0)
@@ -98,15 +101,19 @@ class FunctionExecutor:
         """What a former node of the same name was executing when it died."""
         return self._blamed
 
-    async def start(self, assignments: Sequence[Assignment], told: Told) -> None:
+    def start(self, assignments: Sequence[Assignment], told: Told) -> None:
         if not assignments:
             return
         self.trust(max(self._trust, assignments[0].trusted_until))
-        linked = [one for one in assignments if has_references(one.spec)]
+        # One look at all: the usual spec refers to nobody and says no mode, and then none is looked at by itself.
+        specs = b"\n".join([one.spec for one in assignments])
+        linked = [one for one in assignments if has_references(one.spec)] if has_references(specs) else []
         plain = [one for one in assignments if one not in linked] if linked else assignments
-        self._add([Errand(next(self._seqs), one, told) for one in plain])
+        self._run([Errand(next(self._seqs), one, told) for one in plain], says_mode=_SAYS_MODE in specs)
         for one in linked:
-            await self._start_resolved(one, told)
+            resolving = asyncio.get_running_loop().create_task(self._start_resolved(one, told))
+            self._resolving.add(resolving)
+            resolving.add_done_callback(self._resolving.discard)
 
     async def _start_resolved(self, assignment: Assignment, told: Told) -> None:
         try:
@@ -118,20 +125,23 @@ class FunctionExecutor:
         except StoreError:
             told([(assignment, release(_BACK_OFF))])
         else:
-            self._add([Errand(next(self._seqs), assignment._replace(spec=spec), told)])
+            self._run([Errand(next(self._seqs), replace(assignment, spec=spec), told)], says_mode=True)
 
-    def _add(self, errands: Sequence[Errand]) -> None:
+    def _run(self, errands: Sequence[Errand], *, says_mode: bool) -> None:
+        if self._on_loop or says_mode:
+            self._sort(errands)
+        else:
+            self._crews[Mode.PROCESS].add(errands)
+        self._tick_soon()
+
+    def _sort(self, errands: Sequence[Errand]) -> None:
         by_mode: dict[Mode, list[Errand]] = {}
         for errand in errands:
             by_mode.setdefault(self._route(errand.assignment.spec), []).append(errand)
         for mode, some in by_mode.items():
             self._crews[mode].add(some)
-        self._tick_soon()
 
     def _route(self, spec: bytes) -> Mode:
-        """The usual spec says nothing, and then nothing is decoded here."""
-        if not self._on_loop and b'"mode"' not in spec:
-            return Mode.PROCESS
         route = _read_route(spec)
         if route.mode in _NAMES:
             return _NAMES[route.mode]
@@ -190,6 +200,8 @@ class FunctionExecutor:
         if give_back:
             for crew in crews:
                 crew.drop_waiting()
+        if self._resolving:
+            await asyncio.wait(self._resolving)
         await asyncio.gather(*(crew.close(kill=not give_back) for crew in crews))
         if self._ticking is not None:
             self._ticking.cancel()

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never
 
+import msgspec
+
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
@@ -40,23 +42,20 @@ _PATIENCE: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-class Errand:
-    """A job in the node's hands. `stopped`: it is not wanted any more, and why."""
-
-    __slots__ = ("assignment", "seq", "stopped", "told")
-
-    def __init__(self, seq: int, assignment: Assignment, told: Told) -> None:
-        self.seq = seq
-        self.assignment = assignment
-        self.told = told
-        self.stopped: Stopped | None = None
-
-
 class Stopped(NamedTuple):
     """Why an errand was stopped: somebody asked for it, or it took too long."""
 
     reason: str
     is_late: bool = False
+
+
+class Errand(msgspec.Struct, eq=False):
+    """A job in the node's hands. `stopped`: it is not wanted any more, and why."""
+
+    seq: int
+    assignment: Assignment
+    told: Told
+    stopped: Stopped | None = None
 
 
 class Hearing(NamedTuple):
@@ -190,9 +189,8 @@ class Child(asyncio.Protocol):
         await asyncio.shield(self._watch)
 
     def begin(self, errands: Sequence[Errand]) -> None:
-        for errand in errands:
-            self.errands[errand.seq] = errand
-        self.send(Begin([_job(errand) for errand in errands]))
+        self.errands |= {errand.seq: errand for errand in errands}
+        self.send(Begin([_job(errand.seq, errand.assignment) for errand in errands]))
 
     def send(self, message: ToChild) -> None:
         if self._jobs is not None and not self._jobs.is_closing():
@@ -286,9 +284,9 @@ class Child(asyncio.Protocol):
             return 0
 
 
-def _job(errand: Errand) -> Job:
-    claimed, spec = errand.assignment.claimed, errand.assignment.spec
-    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec)
+def _job(seq: int, assignment: Assignment) -> Job:
+    claimed = assignment.claimed
+    return Job(seq, claimed.id, claimed.fence, claimed.attempts + 1, assignment.spec)
 
 
 def _open_unnamed(path: Path) -> int:

@@ -8,13 +8,14 @@ milliseconds, by what the last ones took, and what lies behind a job that takes 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Moment
 from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
-from ganger.node.executor import Assignment, Ended, Told
+from ganger.node.executor import Ended, Told
 from ganger.node.functions.child import Child, Errand, Hearing, Stopped
 from ganger.node.functions.judging import judge, judge_dead, release
 from ganger.node.functions.messages import Drop, How, Mode, Result, Stop, Trim
@@ -64,7 +65,7 @@ class Crew:
     @property
     def room(self) -> int:
         """How many more jobs would be begun soon."""
-        known = sum(self._room_of(child) for child in self._able())
+        known = sum(self._paces[child].depth - len(child.errands) for child in self._able())
         unborn = max(0, self._count - len(self._able()))
         first = 0 if self._failures or self._is_closing else unborn * self._fresh_pace().window
         return max(0, known + first - len(self._waiting))
@@ -129,11 +130,19 @@ class Crew:
         now = self._post.clock.now()
         for child in self._able():
             executing = child.executing()
-            if len(child.errands) > len(executing) >= self._slots and all(_lasts(one, now) for one in executing):
+            waits = self._waiting or len(child.errands) > len(executing)
+            if waits and len(executing) >= self._slots and all(_lasts(one, now) for one in executing):
                 self._paces[child].slow_down(min(now - one.began for one in executing))
                 child.send(Drop())
+                self._return_excess()
             if self._is_used_up(child):
                 self._retire(child)
+
+    def _return_excess(self) -> None:
+        """Give back what waits here in vain: no process has room for it."""
+        room = sum(max(0, self._room_of(child)) for child in self._able())
+        back = [self._waiting.pop() for _ in range(len(self._waiting) - room)]
+        _tell([(errand, release()) for errand in back])
 
     def trim(self) -> None:
         """Have cut off what was printed beyond what is kept."""
@@ -142,8 +151,10 @@ class Crew:
                 child.send(Trim())
 
     def executing(self) -> list[tuple[TaskId, Fence]]:
-        """What has begun and not ended."""
-        return [(one.task, one.fence) for child in self._children for one in child.executing()]
+        """What has begun and not ended. A process notes an end just after it has told the result."""
+        return [
+            (one.task, one.fence) for child in self._children for one in child.executing() if one.seq in child.errands
+        ]
 
     def drop_waiting(self) -> None:
         """Give back all that has not begun, and begin nothing more."""
@@ -233,12 +244,14 @@ class Crew:
             errand = child.errands.pop(result.seq, None)
             if errand is None:
                 continue
-            if result.how is How.BOUNCED and errand.stopped is None:
+            if result.how is How.SUCCEEDED or errand.stopped is not None:
+                ended.append((errand, judge(result, errand.stopped)))
+            elif result.how is How.BOUNCED:
                 self._post.bounced([errand], result.body.decode())
-            elif result.how is How.DROPPED and errand.stopped is None and not self._is_returning:
+            elif result.how is How.DROPPED and not self._is_returning:
                 back.append(errand)
             else:
-                ended.append((errand, judge(result, errand.stopped)))
+                ended.append((errand, judge(result, None)))
         if ended and child in self._paces:
             self._paces[child].note(self._post.clock.now(), len(ended), len(child.errands))
         self._redistribute(child, back)
@@ -313,9 +326,10 @@ def _lasts(one: Executing, now: Moment) -> bool:
 
 
 def _tell(ended: Sequence[tuple[Errand, Ended]]) -> None:
-    """Tell each who handed errands over of all of his at once."""
-    by_told: dict[Told, list[tuple[Assignment, Ended]]] = {}
-    for errand, end in ended:
-        by_told.setdefault(errand.told, []).append((errand.assignment, end))
-    for told, some in by_told.items():
-        told(some)
+    """Tell those who handed errands over of many at once."""
+    for told, some in groupby(ended, _told):
+        told([(errand.assignment, end) for errand, end in some])
+
+
+def _told(ended: tuple[Errand, Ended]) -> Told:
+    return ended[0].told

@@ -10,8 +10,8 @@ class FunctionOptions:
 
     A warm process is replaced after so many tasks (`recycle_after`) or when it has so many bytes (`recycle_bytes`).
     `threads` and `coroutines` are how many run at once in the process of that mode. `window`: the most jobs that lie in
-    one process; how many do depends on how long they take, so that `ahead` ms of work lie there. `cap` is the most
-    bytes that a stream keeps.
+    one process; how many do depends on how long they take, so that `ahead` ms of work lie there, and as much again
+    waits in the node. `cap` is the most bytes that a stream keeps.
     """
 
     folder: Path

@@ -27,7 +27,7 @@ class Attempt:
 
     def __init__(self, order: Start, serial: int, now: int, pipes: Pipes, cell: Cell | None) -> None:
         # What only the start needs can be large, and there may be many of us.
-        self.order = msgspec.structs.replace(order, argv=[], environment={}, stdin=None, script=None)
+        self.order = msgspec.structs.replace(order, argv=[], environment={}, stdin=None, script=None, masks=[])
         self.serial = serial
         self.pipes = pipes
         self.cell = cell

@@ -16,6 +16,7 @@ from ganger.node.guardian.loop import ONCE, Eyes
 from ganger.node.guardian.messages import End, Fault, FromGuardian, Grew, Key, Listing, Start, Started, Stop, Stuck
 from ganger.node.guardian.spawn import CannotStart, Spawner
 from ganger.node.guardian.taps import CHUNK, Pipes, Tap
+from ganger.node.masking import mask_text
 
 STARTS_PER_TURN: Final = 16
 """So many programs are started before pipes and clocks have their turn again."""
@@ -180,7 +181,7 @@ class Keep:
         tools = self._tools
         cap = tools.cap if order.caps.output is None else min(tools.cap, order.caps.output)
         cell = tools.spawner.lend_cell()
-        pipes = Pipes(tools.spool, order.key, cap, order.merge)
+        pipes = Pipes(tools.spool, order.key, cap, order.merge, order.masks)
         attempt = Attempt(order, self._serial, now, pipes, cell)
         try:
             attempt.pid, attempt.pidfd = tools.spawner.spawn(order, self._serial, cell, pipes.writers)
@@ -211,7 +212,7 @@ class Keep:
             self._tell(attempt.started())
 
     def _never_began(self, order: Start, why: str, text: str, code: int | None = None) -> None:
-        end = End(order.task, order.fence, why, text, code, serial=self._serial)
+        end = End(order.task, order.fence, why, mask_text(text, order.masks), code, serial=self._serial)
         self._tools.books.close_unbegun(end)
         self._tell(end)
 

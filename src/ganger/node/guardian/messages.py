@@ -15,10 +15,13 @@ from typing import Final
 
 import msgspec
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 LEAST_PROTOCOL: Final = 1
 QUEUES: Final = 2
 """The first protocol with orders that wait for room, and with stops of what has not begun alone."""
+
+MASKS: Final = 3
+"""The first protocol whose guardians keep secrets out of what they write."""
 
 LARGEST_FRAME: Final = 1 << 28
 _LENGTH: Final = struct.Struct(">I")
@@ -68,7 +71,8 @@ class Caps(msgspec.Struct, frozen=True, omit_defaults=True):
 class Start(_Message, frozen=True, tag="start"):
     """Make this attempt. `environment` is whole; `timeout` and `grace` in ms; `script` is given to it as descriptor 3.
 
-    With a `room` it waits, behind those that wait already, until fewer than so many attempts are not over.
+    With a `room` it waits, behind those that wait already, until fewer than so many attempts are not over. What is in
+    `masks` is shown in none of its streams.
     Naming an attempt that is known already changes nothing and is answered as the first time.
     """
 
@@ -85,6 +89,7 @@ class Start(_Message, frozen=True, tag="start"):
     grace: int = 5_000
     timeout: int | None = None
     room: int = 0
+    masks: list[bytes] = []
 
     @property
     def key(self) -> Key:

@@ -22,6 +22,7 @@ from ganger.node.guardian.launch import Post, launch
 from ganger.node.guardian.link import Link
 from ganger.node.guardian.messages import (
     LOST,
+    MASKS,
     QUEUES,
     End,
     Fault,
@@ -74,6 +75,8 @@ class Guardian:
     async def start(self, order: Start) -> Ward:
         """Have it begun, as soon as there is room for it. StoreUnavailable: there is no guardian."""
         await self._reach()
+        if order.masks and not self.can_mask:
+            raise StoreUnavailable("the guardian is of an older version, which would show secrets: it ends when idle")
         ward = self._wards[order.key] = Ward(order.key, self, order.trusted_until)
         self.send(order)
         return ward
@@ -82,6 +85,11 @@ class Guardian:
     def has_queue(self) -> bool:
         """Does it let orders wait for room? An older one begins at once what it is told."""
         return self._link is not None and self._link.protocol >= QUEUES
+
+    @property
+    def can_mask(self) -> bool:
+        """Does it keep secrets out of what it writes?"""
+        return self._link is not None and self._link.protocol >= MASKS
 
     async def adopt(self) -> Sequence[Ward]:
         """What runs, or ended unheard, and was not begun by us: in the order of its start."""

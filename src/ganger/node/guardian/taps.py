@@ -1,4 +1,4 @@
-"""From a program's pipes to the spool, byte for byte, without ever holding the program up.
+"""From a program's pipes to the spool, byte for byte but for secrets, without ever holding the program up.
 
 The files are those of the node's spool: one per task, fence and stream, made with the first byte, and `.cut` beside it
 with the number of bytes that came after the cap. What cannot be kept, because the cap is reached or the disk is full,
@@ -8,6 +8,8 @@ is read all the same and counted: a program must not hang because nobody wants i
 import os
 from collections.abc import Sequence
 from typing import Final
+
+from ganger.node.masking import Masker
 
 CHUNK: Final = 1 << 18
 """The most that is read from one pipe before others have their turn."""
@@ -84,11 +86,12 @@ class Sink:
 class Tap:
     """One pipe, and the streams that what comes out of it belongs to."""
 
-    __slots__ = ("fd", "sinks")
+    __slots__ = ("_masker", "fd", "sinks")
 
-    def __init__(self, fd: int, sinks: Sequence[Sink]) -> None:
+    def __init__(self, fd: int, sinks: Sequence[Sink], masks: Sequence[bytes] = ()) -> None:
         self.fd = fd
         self.sinks = sinks
+        self._masker = Masker(masks) if masks else None
 
     def draw(self, buffer: memoryview) -> int:
         """Take what is there, at most a buffer full. 0: the last writer is gone. -1: there is nothing now."""
@@ -96,9 +99,18 @@ class Tap:
             size = os.readv(self.fd, [buffer])
         except BlockingIOError:
             return -1
-        for sink in self.sinks if size else ():
-            sink.write(buffer[:size])
+        if size:
+            self._pour(buffer[:size] if self._masker is None else memoryview(self._masker.feed(bytes(buffer[:size]))))
         return size
+
+    def _pour(self, data: memoryview) -> None:
+        for sink in self.sinks if data else ():
+            sink.write(data)
+
+    def finish(self) -> None:
+        """Nothing comes any more: what might have been the beginning of a secret is none."""
+        if self._masker is not None:
+            self._pour(memoryview(self._masker.finish()))
 
     def drain(self, buffer: memoryview) -> None:
         """Take the rest, when nobody of the attempt is left to write."""
@@ -112,18 +124,18 @@ class Pipes:
 
     __slots__ = ("sinks", "taps", "writers")
 
-    def __init__(self, spool: str, key: tuple[int, int], cap: int, merge: bool) -> None:
+    def __init__(self, spool: str, key: tuple[int, int], cap: int, merge: bool, masks: Sequence[bytes] = ()) -> None:
         names = ("stdout", "mixedout") if merge else ("stdout", "stderr", "mixedout")
         self.sinks = {name: Sink(spool, key, name, cap) for name in names}
         self.taps: list[Tap] = []
         self.writers: list[int] = []
         for name in names[:-1]:
-            self._add(name)
+            self._add(name, masks)
 
-    def _add(self, name: str) -> None:
+    def _add(self, name: str, masks: Sequence[bytes]) -> None:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(reader, False)
-        self.taps.append(Tap(reader, (self.sinks[name], self.sinks["mixedout"])))
+        self.taps.append(Tap(reader, (self.sinks[name], self.sinks["mixedout"]), masks))
         self.writers.append(writer)
 
     def hand_over(self) -> None:
@@ -132,6 +144,7 @@ class Pipes:
             os.close(self.writers.pop())
 
     def close_tap(self, tap: Tap) -> None:
+        tap.finish()
         self.taps.remove(tap)
         os.close(tap.fd)
 

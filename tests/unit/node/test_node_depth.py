@@ -1,0 +1,79 @@
+"""How much a node takes at once: of functions as many as their processes want, of commands never more than it may."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from ganger.assembly.source import EngineSource
+from ganger.core.outcome import Succeed
+from ganger.core.state import Status
+from ganger.core.task import Kind
+from ganger.node.executor import Assignment, Ended, Told
+from ganger.node.source import Taken
+from tests.unit.node.guarded import until
+from tests.unit.node.staffed import Hall, HandBatch, HandExecutor, enact
+
+
+class CountedSource(EngineSource):
+    takes = 0
+
+    async def take(self, *given: Any, **fields: Any) -> Taken:
+        self.takes += 1
+        return await super().take(*given, **fields)
+
+
+class QuickBatch(HandBatch):
+    """Each has ended when the loop comes round."""
+
+    def start(self, assignments: Sequence[Assignment], told: Told) -> None:
+        ended = [(one, Ended(Succeed())) for one in assignments]
+        asyncio.get_running_loop().call_soon(told, ended)
+
+
+def test_functions_are_taken_as_deep_as_they_are_wanted_beside_commands_too() -> None:
+    async def scenario(hall: Hall) -> None:
+        batch = HandBatch(100)
+        await hall.submit(150, kind=Kind.FUNCTION)
+        node = hall.node(HandExecutor(), batch=[batch], slots=1, prefetch=2)
+        await node.start()
+
+        await until(lambda: len(batch.held) == 100)
+        assert (node.feel().used, node.feel().held) == (1, 100)
+
+    enact(scenario)
+
+
+def test_commands_that_come_where_functions_were_expected_go_back_and_run_in_their_turn() -> None:
+    async def scenario(hall: Hall) -> None:
+        batch, hand = HandBatch(100), HandExecutor()
+        functions = await hall.submit(10, kind=Kind.FUNCTION)
+        node = hall.node(hand, batch=[batch], slots=1, prefetch=2)
+        await node.start()
+        await until(lambda: len(batch.held) == 10)
+        commands = await hall.submit(40)
+        (first,) = await hand.running(1)
+        await until(lambda: len(node.carrier.hands.held) == 13)
+        await hall.has_status(Status.QUEUED, *commands[3:])
+
+        assert first.task == commands[0]
+        for task in functions:
+            batch.finish(task, Succeed())
+        for _ in commands:
+            (run,) = await hand.running(1)
+            run.finish(Succeed())
+        await hall.has_status(Status.SUCCEEDED, *functions, *commands)
+        assert [found.attempts for found in await hall.engine.tasks(commands) if found is not None] == [1] * 40
+
+    enact(scenario)
+
+
+def test_tasks_that_come_in_a_stream_are_settled_some_at_a_time() -> None:
+    async def scenario(hall: Hall) -> None:
+        source = CountedSource(hall.engine, hall.clock, blobs=hall.blobs)
+        await hall.node(batch=[QuickBatch(100)], source=source).start()
+        tasks = [(await hall.submit(kind=Kind.FUNCTION))[0] for _ in range(300)]
+        await hall.has_status(Status.SUCCEEDED, *tasks)
+
+        assert source.takes < 250
+
+    enact(scenario)
