@@ -1,5 +1,6 @@
 """A server, a node on another folder, and people who know nothing but an address and a token."""
 
+import json
 import os
 import signal
 import subprocess
@@ -42,6 +43,15 @@ with app:
     handle.wait(timeout=30)
     assert handle.logs("stdout") == "out\\n"
     print(app.handle(handle.number).status.name)
+"""
+
+
+SUBMITTER = """
+from ganger import Ganger
+
+with Ganger() as app:
+    for number in range(300):
+        print(app.command(["true"], description=f"number {number}").number, flush=True)
 """
 
 
@@ -243,3 +253,26 @@ def test_a_task_far_away_speaks_for_its_family(stage: Stage) -> None:
     assert "refused too" in ran.stdout
     assert "half way" in stage.call("show", "1").stdout
     assert "priority     7" in stage.call("show", "2").stdout
+
+
+def test_no_submission_is_lost_or_doubled_when_the_server_is_killed(stage: Stage) -> None:
+    server = stage.start_server()
+    (stage.desk / "submitter.py").write_text(SUBMITTER)
+    submitter = subprocess.Popen(
+        [sys.executable, "submitter.py"], cwd=stage.desk, env=stage.environment(), stdout=subprocess.PIPE
+    )
+    assert submitter.stdout is not None
+    told: list[bytes] = []
+    for _ in range(3):
+        told += [submitter.stdout.readline() for _ in range(50)]
+        server.kill()
+        server.wait(PATIENCE)
+        server = stage.start_server(stage.url.removeprefix("http://"))
+    told += submitter.stdout.readlines()
+    submitter.stdout.close()
+
+    assert submitter.wait(PATIENCE) == 0
+    exported = [json.loads(line) for line in stage.call("export").stdout.splitlines()]
+    tasks = [line for line in exported if line["type"] == "task"]
+    assert sorted(int(number) for number in told) == sorted(task["id"] for task in tasks)
+    assert sorted(task["description"] for task in tasks) == sorted(f"number {number}" for number in range(300))

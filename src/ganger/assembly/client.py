@@ -187,7 +187,8 @@ async def open_transport(store: str | None, *, upkeep: bool = True) -> AsyncIter
 
 
 class Ganger(App):
-    """An app on the store of this URL: `sqlite:<path>`, `memory:`, or None for the one that the settings name.
+    """An app on the store of this URL: `sqlite:<path>`, `memory:`, `http://...` (that of a server), or None for the one
+    that the settings name.
 
     The store is opened at the first use and closed by `close` or at the end of a `with` block. `upkeep`: while it is
     open, this process also takes back lost leases and promotes what is due; any number of processes may do that.

@@ -7,21 +7,27 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import uvicorn
 
-from ganger.assembly.location import locate
+from ganger.assembly.jobs import open_jobs, read_plan
+from ganger.assembly.key import open_key
+from ganger.assembly.location import locate_own
 from ganger.assembly.registry import open_parts
 from ganger.assembly.settings import Settings
 from ganger.assembly.tokens import Keepers, TokenFile
+from ganger.assembly.webhooks import WebhookService, read_rule
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, Conflict
+from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
 from ganger.engine.collecting import Collector
 from ganger.engine.engine import Engine
+from ganger.engine.figures import Meter
 from ganger.engine.schedules import Scheduler
 from ganger.engine.upkeep import keep_up
 from ganger.faces.http.door import HttpDoor
@@ -32,13 +38,25 @@ from ganger.faces.http.news import News
 from ganger.faces.http.openapi import Wording, list_description_routes
 from ganger.faces.http.protocol import guard
 from ganger.faces.http.routes import Table
+from ganger.faces.http.sockets import guard_socket
+from ganger.faces.http.streams import StreamPlan, StreamSocket
 from ganger.faces.http.visits import Visits
+from ganger.faces.jobs.backend import JobsBackend
+from ganger.faces.jobs.door import WorkerDoor
+from ganger.faces.jobs.door import list_routes as list_job_routes
 from ganger.faces.v1.backend import Backend
 from ganger.faces.v1.door import list_routes
+from ganger.faces.v1.remote_door import list_remote_routes
+from ganger.faces.v1.schedules import list_schedule_routes
+from ganger.faces.v1.statistics import list_stat_routes
+from ganger.faces.v1.workers import Sign
+from ganger.node.outbound import Rule
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.jobs.shapes import PARAMETERS as JOB_PARAMETERS
+from ganger.wire.v1.remote import PARAMETERS as REMOTE_PARAMETERS
 from ganger.wire.v1.shapes import PARAMETERS, Problem
 
 HOST: Final = "127.0.0.1"
@@ -46,6 +64,8 @@ PORT: Final = 8470
 _LOOK_AGAIN: Final = 1.0
 _GRACE: Final = 5
 _BACKLOG: Final = 2_048
+_HEARD: Final = 64 << 10
+"""The largest message that is taken from a websocket; none is listened to."""
 _SENDING: Final = 256 << 10
 """So much waits in the kernel for a client that does not read; by itself it would be megabytes for each."""
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -100,20 +120,30 @@ async def open_server(
     Raises BadInput for an address that is not safe (see `insecure`), Conflict if it is taken, StoreError.
     """
     clock, context = SystemClock(), _load_tls(settings)
+    limits = limits._replace(rate=_read_rate(settings.rate) or limits.rate)
     async with AsyncExitStack() as stack:
         if sock is None:
             sock = stack.enter_context(bind_server(settings, insecure=insecure))
         tokens = stack.enter_context(_open_tokens(settings, clock))
         made = tokens.ensure_admin()
         news = News(engine, telemetry=telemetry)
-        keeper = Keepers(tokens, locate(settings))
+        keeper = Keepers(tokens, locate_own(settings))
         visits = Visits(keeper, limits.visits)
-        table = await _list_routes(engine, news, visits, limits)
+        jobs = await open_jobs(read_plan(settings), engine, keeper, telemetry)
+        meter = Meter(engine.store, clock, telemetry)
+        rule, sign = read_rule(settings), _make_sign(settings)
+        hooks = WebhookService(settings, engine, clock, SystemEntropy(), telemetry=telemetry)
+        table = await _list_routes(engine, news, visits, limits, sign, jobs=jobs, meter=meter, outbound=rule)
         hosts = _name_hosts(settings)
+        workers = WorkerDoor(jobs)
+        streams = StreamPlan(
+            workers.find, workers.owns, hosts, limits, jobs.limits.frame, workers.protocols, telemetry
+        ).bind()
         door = HttpDoor(table, keeper, clock, visits, hosts=hosts, limits=limits, telemetry=telemetry)
-        service = HttpService(door, tokens, news, sock, context, limits=limits, telemetry=telemetry)
-        stack.push_async_callback(service.stop)
-        await service.start()
+        service = HttpService(door, tokens, news, sock, context, limits=limits, streams=streams, telemetry=telemetry)
+        for part in (meter, hooks, service):
+            stack.push_async_callback(part.stop)
+            await part.start()
         await service.up.wait()
         yield OpenServer(name_url(settings, sock), tokens, made, service)
 
@@ -148,6 +178,12 @@ async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> 
         yield engine
 
 
+def _read_rate(text: str) -> float:
+    if not (text.isascii() and text.isdecimal() and len(text) < 8):
+        raise BadInput(f"rate is {text!r:.40}; give whole requests a second, or 0 for any number", field="rate")
+    return float(text)
+
+
 def _refuse_unsafe(address: Address, settings: Settings, insecure: bool) -> None:
     if not address.loopback and not settings.tls_cert and not insecure:
         raise BadInput(
@@ -172,7 +208,7 @@ def _load_tls(settings: Settings) -> ssl.SSLContext | None:
 @contextmanager
 def _open_tokens(settings: Settings, clock: Clock) -> Iterator[TokenFile]:
     """The tokens of the store: beside its file, or, if it ends with the process, where that ends too."""
-    found = locate(settings)
+    found = locate_own(settings)
     if found is not None:
         yield keep_tokens(found.database, clock)
         return
@@ -195,11 +231,13 @@ def _name_hosts(settings: Settings) -> frozenset[str] | None:
 
 
 def _bind(address: Address) -> socket.socket:
+    if not address.fixed:
+        with suppress(OSError):
+            return _listen(address.host, address.port)
+        address = address._replace(port=0)
     try:
         return _listen(address.host, address.port)
     except OSError as error:
-        if not address.fixed:
-            return _listen(address.host, 0)
         raise Conflict(
             f"cannot listen on {address.host}:{address.port}: {error.strerror}", host=address.host, port=address.port
         ) from None
@@ -228,10 +266,30 @@ def name_url(settings: Settings, sock: socket.socket) -> str:
     return f"{'https' if settings.tls_cert else 'http'}://{host}:{sock.getsockname()[1]}"
 
 
-async def _list_routes(engine: Engine, news: News, visits: Visits, limits: HttpLimits) -> Table:
-    backend = Backend(engine, news, limits, (await engine.store.directory()).tag)
-    routes = [*list_routes(backend), *list_health_routes(engine), *list_metric_routes(engine, visits.__len__)]
-    return Table([*routes, *list_description_routes(routes, Wording(version("ganger"), PARAMETERS, Problem))])
+async def _list_routes(
+    engine: Engine,
+    news: News,
+    visits: Visits,
+    limits: HttpLimits,
+    sign: Sign,
+    *,
+    jobs: JobsBackend,
+    meter: Meter,
+    outbound: Rule,
+) -> Table:
+    backend = Backend(engine, news, limits, (await engine.store.directory()).tag, outbound)
+    routes = [*list_routes(backend), *list_health_routes(engine), *list_metric_routes(engine, meter, visits.__len__)]
+    routes += list_stat_routes(meter, news)
+    routes += list_schedule_routes(backend, SystemClock())
+    routes += list_remote_routes(backend, SystemClock(), sign)
+    routes += list_job_routes(jobs)
+    wording = Wording(version("ganger"), {**JOB_PARAMETERS, **PARAMETERS, **REMOTE_PARAMETERS}, Problem)
+    return Table([*routes, *list_description_routes(routes, wording)])
+
+
+def _make_sign(settings: Settings) -> Sign:
+    """How the attempts of nodes that work from afar get their tokens."""
+    return partial(make_token, open_key(locate_own(settings), SystemEntropy()))
 
 
 class _Uvicorn(uvicorn.Server):
@@ -262,6 +320,7 @@ class HttpService(Service):
         context: ssl.SSLContext | None,
         *,
         limits: HttpLimits,
+        streams: type[StreamSocket] | None = None,
         telemetry: Telemetry,
     ) -> None:
         super().__init__("http", children=[news, _Watch(door, tokens, telemetry)], telemetry=telemetry)
@@ -269,6 +328,7 @@ class HttpService(Service):
         self.up = asyncio.Event()
         self._sock = sock
         self._limits = limits
+        self._streams = streams
         self._context = context
 
     async def run(self) -> None:
@@ -287,8 +347,12 @@ class HttpService(Service):
     def _configure(self) -> uvicorn.Config:
         config = uvicorn.Config(
             self.door,
-            http=guard(self._limits),
-            ws="none",
+            http=guard(self._limits, self._streams),
+            ws=guard_socket(self._limits.write),
+            ws_max_size=_HEARD,
+            ws_per_message_deflate=False,
+            ws_ping_interval=self._limits.beat,
+            ws_ping_timeout=self._limits.write,
             lifespan="off",
             interface="asgi3",
             log_config=None,

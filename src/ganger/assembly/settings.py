@@ -23,10 +23,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field is set in `ganger.toml` by its name, and in the environment by GANGER_ and its name in capitals."""
 
     store: str = "sqlite:ganger.db"
-    """Where the tasks are: `sqlite:<path>`, or `memory:` for a store that ends with the process."""
+    """Where the tasks are: `sqlite:<path>`, `memory:` for a store that ends with the process, or the address of a
+    server, `http://host:port`."""
+
+    url: str = ""
+    """The address of a server that has the tasks. It counts in place of `store`, unless a flag or GANGER_STORE names
+    one."""
+
+    token: str = ""
+    """The token with which a server is asked; in the environment rather than in a file."""
+
+    token_file: str = ""
+    """A file that has that token, and nothing else."""
 
     blobs: str = ""
     """The folder of large data; empty means a folder beside the database."""
+
+    secrets: str = ""
+    """The folder of the node's secrets, a file for each; empty means a folder beside the database."""
 
     apps: str = ""
     """Apps as `module:name`, with commas between them, whose schedules are written when a node comes up."""
@@ -37,11 +51,41 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: str = ""
     """Names by which the server may be called, besides those of the machine itself, with commas between them."""
 
+    rate: str = "0"
+    """How many requests a second one token may make that has no rate of its own; 0 means any number."""
+
+    webhook_hosts: str = ""
+    """Hosts, or host:port, with commas between them, that webhooks may reach without TLS or at private addresses."""
+
     tls_cert: str = ""
     """The certificate (chain) of the server, a PEM file; empty means no TLS."""
 
     tls_key: str = ""
     """The key of the certificate, a PEM file; empty if it is in the same file."""
+
+    job_types: str = ""
+    """Types of jobs with commas between them; `frame > film, film` makes results of frame jobs of film."""
+
+    job_batch: str = "1000"
+    """How many jobs a batch has."""
+
+    job_tries: str = "3"
+    """How often a job is tried."""
+
+    worker_auth: str = "on"
+    """Whether workers that come over websockets need a token: `on` or `off`."""
+
+    worker_grace: str = "500ms"
+    """How long a worker may take to register."""
+
+    worker_silence: str = "30s"
+    """After how long without an answer to status requests a job is taken back from its worker."""
+
+    worker_frame: str = "67108864"
+    """How many bytes one frame from a worker may have."""
+
+    log_format: str = ""
+    """How a server or a node logs what happens, on its standard output: `text` or `json`; empty means not at all."""
 
     grace: str = ""
     """How long a node that drains waits for what runs, as `90s` or `5m`; empty means as long as it takes."""
@@ -59,6 +103,8 @@ def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: st
             values[name] = text
         if (flag := flags.get(name)) is not None:
             values[name] = flag
+    if values.get("url") and not (flags.get("store") or given.get(f"{PREFIX}STORE")):
+        values["store"] = values["url"]
     return _checked(values)
 
 
@@ -92,6 +138,8 @@ def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
     scheme, _, path = str(values.get("store", "")).partition(":")
     if scheme == "sqlite" and path and not Path(path).is_absolute():
         values["store"] = f"sqlite:{folder / path}"
+    if isinstance(found := values.get("secrets"), str) and found:
+        values["secrets"] = str(folder / found)
     return values
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ganger.cli.opening import find_store, refuse_remote
+from ganger.cli.opening import find_store
 
 if TYPE_CHECKING:
     from ganger.core.lease import Lease
@@ -10,13 +10,17 @@ if TYPE_CHECKING:
 
 def find_attempt(store: str | None) -> "Lease":
     """The attempt that this process is part of. BadInput outside of a task, NotAuthenticated if it is not its token."""
+    from pathlib import Path
+
     from ganger.assembly.key import read_key
-    from ganger.assembly.settings import find_lease, find_token
+    from ganger.assembly.location import is_remote
+    from ganger.assembly.settings import find_lease, find_token, load
     from ganger.core.errors import BadInput, NotAuthenticated
     from ganger.core.token import read_token
 
     said, token = find_lease(), find_token()
-    refuse_remote(store, "this command inside a task (the HTTP API does not: see GANGER_URL and GANGER_TOKEN)")
+    if is_remote(load(Path.cwd(), store=store)):
+        return _check_far(said, token)
     found = find_store(store)
     if found is None:
         raise BadInput("this store ends with its process: a task cannot reach it from outside")
@@ -24,3 +28,12 @@ def find_attempt(store: str | None) -> "Lease":
     if lease != said:
         raise NotAuthenticated(f"the token is not that of task {said.task}, attempt {said.fence}", task=said.task)
     return lease
+
+
+def _check_far(said: "Lease", token: str) -> "Lease":
+    """Whether the token is good, the server says; here it must be that of the attempt."""
+    from ganger.core.errors import NotAuthenticated
+
+    if not token.startswith(f"{said.task}.{said.fence}."):
+        raise NotAuthenticated(f"the token is not that of task {said.task}, attempt {said.fence}", task=said.task)
+    return said

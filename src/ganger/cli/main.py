@@ -43,6 +43,7 @@ _PLACES: Final = {
     "rm": "rm:rm",
     "run": "run:run",
     "schedule": "schedule:schedule",
+    "secret": "secret:secret",
     "server": "server:server",
     "show": "show:show",
     "stats": "stats:stats",
@@ -54,6 +55,7 @@ _PLACES: Final = {
     "up": "up:up",
     "wait": "wait:wait",
     "why": "why:why",
+    "worker": "worker:worker",
 }
 """The module and the command in it, by name."""
 

@@ -8,11 +8,11 @@ import click
 
 _SECTIONS: Final = {
     "Give work": ("run", "submit", "map", "graph", "if", "until", "schedule"),
-    "Do work": ("up", "top", "server", "nodes", "node", "drain", "systemd"),
+    "Do work": ("up", "top", "server", "worker", "nodes", "node", "drain", "systemd"),
     "See": ("ls", "show", "logs", "wait", "why", "stats", "events"),
     "Change": ("edit", "hold", "kick", "cancel", "kill", "retry", "rm", "queue"),
     "Inside a task": ("progress", "add", "family"),
-    "Care": ("doctor", "backup", "restore", "export", "import", "audit", "token", "completion"),
+    "Care": ("doctor", "backup", "restore", "export", "import", "audit", "token", "secret", "completion"),
 }
 _OTHER: Final = "Other"
 _CLAUSE: Final = re.compile(r"[:;,] ")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 take_listen = click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen (default: 127.0.0.1:8470, or a free port if it is taken)."
 )
+take_log_format = click.option(
+    "--log-format", type=click.Choice(("text", "json")), help="Log what happens on standard output (default: not)."
+)
 take_insecure = click.option("--insecure", is_flag=True, help="Listen to other machines without TLS, all the same.")
 
 
@@ -20,6 +23,7 @@ take_insecure = click.option("--insecure", is_flag=True, help="Listen to other m
 @take_store
 @take_listen
 @take_insecure
+@take_log_format
 @click.option("--tls-cert", type=click.Path(), metavar="FILE", help="The certificate, a PEM file.")
 @click.option("--tls-key", type=click.Path(), metavar="FILE", help="Its key, a PEM file.")
 def server(store: str | None, insecure: bool, **given: Any) -> None:
@@ -28,24 +32,36 @@ def server(store: str | None, insecure: bool, **given: Any) -> None:
     import os
 
     from ganger.cli.serving import Ending, start_anew
+    from ganger.runtime.tuning import make_serving_loop
 
-    if asyncio.run(_serve({"store": store, **given}, insecure)) is Ending.RESTART:
+    with asyncio.Runner(loop_factory=make_serving_loop) as runner:
+        ending = runner.run(_serve({"store": store, **given}, insecure))
+    if ending is Ending.RESTART:
         start_anew(os.execv)
 
 
 async def _serve(flags: dict[str, str | None], insecure: bool) -> "Ending":
     import asyncio
+    import sys
+    from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from ganger.assembly.logs import log_facts, open_log
     from ganger.assembly.server import open_backend, open_server
     from ganger.assembly.settings import find_notify, load
     from ganger.cli.serving import Calls, Ending
     from ganger.runtime.notify import Notifier
+    from ganger.runtime.tuning import look_for_garbage_seldom
 
     settings, calls, notifier = load(Path.cwd(), None, **flags), Calls(), Notifier(find_notify())
-    async with open_backend(settings) as engine, open_server(settings, engine, insecure=insecure) as opened:
+    async with AsyncExitStack() as stack:
+        log = stack.enter_context(open_log(settings, sys.stdout))
+        engine = await stack.enter_async_context(open_backend(settings, telemetry=log))
+        opened = await stack.enter_async_context(open_server(settings, engine, insecure=insecure, telemetry=log))
+        await stack.enter_async_context(log_facts(engine, log))
         calls.heed()
         await engine.queues.ensure("default", by="ganger server")
+        look_for_garbage_seldom()
         announce(opened)
         notifier.tell("READY=1", f"STATUS=serves {opened.url}")
         ending = await calls.next(asyncio.Event().wait())

@@ -38,10 +38,13 @@ def _open(store: str | None) -> "TokenFile":
     "--scope", "scopes", multiple=True, required=True, help="read, submit[:QUEUE], work[:QUEUE], cancel, admin."
 )
 @click.option("--lifetime", type=read_duration, metavar="DURATION", help="It expires after so long (default: never).")
+@click.option("--rate", type=float, metavar="N", help="At most N requests a second (default: as the setting says).")
 @click.argument("name")
-def add(store: str | None, as_json: bool, scopes: tuple[str, ...], lifetime: int | None, name: str) -> None:
+def add(
+    store: str | None, as_json: bool, name: str, *, scopes: tuple[str, ...], lifetime: int | None, rate: float | None
+) -> None:
     """Make a token and print it: it is told this once, and kept as a hash."""
-    made = _open(store).add(name, scopes, lifetime)
+    made = _open(store).add(name, scopes, lifetime, rate)
     if as_json:
         print_json({"token": made.token, **_view(made.kept)})
     else:
@@ -73,7 +76,8 @@ def remove(store: str | None, name: str) -> None:
 
 
 def _view(kept: "Kept") -> dict[str, Any]:
-    return {"id": kept.id, "name": kept.name, "scopes": kept.scopes, "created": kept.created, "expires": kept.expires}
+    times = {"created": kept.created, "expires": kept.expires}
+    return {"id": kept.id, "name": kept.name, "scopes": kept.scopes, **times, "rate": kept.rate}
 
 
 def _row(kept: "Kept") -> tuple[str, ...]:

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ganger.cli.opening import take_store
-from ganger.cli.server import take_insecure, take_listen
+from ganger.cli.server import take_insecure, take_listen, take_log_format
 from ganger.cli.words import read_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Group
 
     from ganger.assembly.settings import Settings
     from ganger.cli.serving import Ending
+    from ganger.core.event import Event
     from ganger.engine.engine import Engine
+    from ganger.node.node import Node
     from ganger.node.options import NodeOptions
 
 _REFRESH = 0.5
@@ -37,6 +41,7 @@ _SHOWN = 18
 @click.option("--no-server", is_flag=True, help="Run tasks only, and serve no HTTP API.")
 @take_listen
 @take_insecure
+@take_log_format
 @click.option("--quiet", is_flag=True, help="No view, also on a terminal.")
 def up(store: str | None, quiet: bool, **given: Any) -> None:
     """Run tasks here until you press Ctrl-C: then what runs may finish; a second Ctrl-C ends it.
@@ -57,6 +62,7 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
     from contextlib import AsyncExitStack
     from pathlib import Path
 
+    from ganger.assembly.logs import log_facts, open_log
     from ganger.assembly.node import NodeWishes, open_node
     from ganger.assembly.server import bind_server, name_url, open_server
     from ganger.assembly.settings import find_notify, find_places
@@ -72,14 +78,17 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
         sock = None if given["no_server"] else stack.enter_context(bind_server(settings, insecure=given["insecure"]))
         options = options if sock is None else _tell_url(options, name_url(settings, sock))
         wishes = NodeWishes(paths=paths, processes=options.slots)
-        opened = await stack.enter_async_context(open_node(settings, options, wishes))
+        log = stack.enter_context(open_log(settings, sys.stdout))
+        opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
         calls.heed()
         await _make_queue(opened.engine, settings)
         say(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
         if sock is not None:
-            announce(await stack.enter_async_context(open_server(settings, opened.engine, sock=sock)))
+            announce(await stack.enter_async_context(open_server(settings, opened.engine, sock=sock, telemetry=log)))
+        await stack.enter_async_context(log_facts(opened.engine, log, _choose_facts(opened.node, sock is not None)))
         await stack.enter_async_context(syncing(_apps(given, settings), settings.store, paths))
         say("try in another terminal: ganger submit -- echo hello")
+        watched = watched and not settings.log_format
         watching = [asyncio.ensure_future(_watch(opened.engine))] if watched else []
         ending = await serve(opened.node, calls, Notifier(find_notify()))
         for view in watching:
@@ -96,8 +105,13 @@ def _read_settings(store: str | None, given: dict[str, Any]) -> "tuple[Settings,
     from ganger.assembly.location import is_remote
     from ganger.assembly.settings import load
 
-    settings = load(Path.cwd(), store=given["url"] or store, listen=given["listen"])
+    settings = load(Path.cwd(), store=given["url"] or store, listen=given["listen"], log_format=given["log_format"])
     return settings, {**given, "no_server": given["no_server"] or is_remote(settings)}
+
+
+def _choose_facts(node: "Node", serves: bool) -> "Callable[[Event], bool]":
+    """A server logs what happens to every task, a node alone what happens to its own."""
+    return lambda event: serves or event.holder == node.session.node
 
 
 async def _make_queue(engine: "Engine", settings: "Settings") -> None:

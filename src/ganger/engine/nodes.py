@@ -98,8 +98,9 @@ class Nodes:
 
 def _check(registration: Registration, limits: Limits) -> None:
     names.check("node", registration.name)
-    if not 0 < len(registration.token) <= _LONGEST_TOKEN:
-        raise BadInput(f"a node's token has 1 to {_LONGEST_TOKEN} characters", field="token")
+    # Those of other alphabets cannot be compared in constant time.
+    if not (0 < len(registration.token) <= _LONGEST_TOKEN and registration.token.isascii()):
+        raise BadInput(f"a node's token has 1 to {_LONGEST_TOKEN} characters of ASCII", field="token")
     if registration.slots is not None:
         check_whole("slots", registration.slots, 0, LATEST)
     check_delay("lease", registration.lease, SHORTEST_LEASE)

@@ -25,7 +25,7 @@ from ganger.node.options import NodeOptions
 
 PATIENCE: Final = 20.0
 LISTEN: Final = "127.0.0.1:0"
-_V1: Final = ("actions", "data", "events", "graph", "logs", "nodes", "reports", "scheduler")
+_V1: Final = ("actions", "data", "events", "graph", "logs", "nodes", "reports", "scheduler", "schedules", "statistics")
 _HTTP: Final = ("health", "metrics", "openapi")
 OWN: Final = frozenset({*(f"ganger.faces.v1.{name}" for name in _V1), *(f"ganger.faces.http.{name}" for name in _HTTP)})
 
@@ -101,11 +101,11 @@ def command(text: str = "true", *args: str, parent: Any = "root", **said: Any) -
 
 @asynccontextmanager
 async def serve(
-    folder: Path | None = None, *, limits: HttpLimits = PLAIN_LIMITS, node: bool = False
+    folder: Path | None = None, *, limits: HttpLimits = PLAIN_LIMITS, node: bool = False, **said: str
 ) -> AsyncIterator[Site]:
     """A site on a store of its own: in memory, or in a folder and there with a node that runs commands."""
     store = "memory:" if folder is None else f"sqlite:{folder / 'tasks.db'}"
-    settings = Settings(store=store, listen=LISTEN)
+    settings = Settings(store=store, listen=LISTEN, **said)
     async with (
         asyncio.timeout(3 * PATIENCE),
         _open(settings, folder, node) as engine,

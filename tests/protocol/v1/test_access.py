@@ -14,6 +14,7 @@ from ganger.assembly.settings import Settings
 from ganger.assembly.tokens import TokenFile
 from ganger.core.errors import BadInput, Conflict
 from ganger.faces.http.grants import Need
+from ganger.faces.http.limits import PLAIN_LIMITS
 from ganger.faces.http.sockets import WEBSOCKET
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
@@ -88,6 +89,29 @@ async def test_wrong_tokens_are_looked_at_only_so_often(site: Site) -> None:
 
     assert statuses == {401, 429}
     assert await site.get("/v1/nodes") == []
+
+
+@story
+async def test_a_token_may_ask_only_so_often_and_is_told_when_to_come_back(site: Site) -> None:
+    made = site.server.tokens.add("slow", ["read"], rate=0.1)
+    header = {"authorization": f"Bearer {made.token}"}
+    assert (await site.ask("GET", "/v1/nodes", headers=header)).status_code == 200
+    refused = await site.ask("GET", "/v1/nodes", headers=header)
+
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
+    assert 8 <= int(refused.headers["retry-after"]) <= 10
+    assert await site.get("/v1/nodes") == []
+
+
+def test_the_server_bounds_tokens_that_have_no_rate_of_their_own() -> None:
+    async def tell() -> None:
+        async with serve(limits=PLAIN_LIMITS._replace(rate=2)) as site:
+            free = {"authorization": f"Bearer {site.server.tokens.add('free', ['read'], rate=0).token}"}
+            statuses = [(await site.ask("GET", "/v1/nodes")).status_code for _ in range(4)]
+            assert (statuses[0], 429 in statuses) == (200, True)
+            assert {(await site.ask("GET", "/v1/nodes", headers=free)).status_code for _ in range(10)} == {200}
+
+    asyncio.run(tell())
 
 
 @story

@@ -8,6 +8,8 @@ import msgspec
 from ganger.faces.http.sockets import WEBSOCKET
 from tests.protocol.v1.harness import Site, command, list_own_rows, story
 
+TICK = {"metadata": {"type": "command"}}
+
 
 def answer_type(site: Site, method: str, path: str) -> Any:
     return next(
@@ -67,7 +69,12 @@ async def test_answers_are_what_the_description_says(site: Site) -> None:
         ("POST", "/v1/actions", "/v1/actions", {"action": "retry", "ids": [above, below, "999"]}),
         ("GET", "/v1/queues", "/v1/queues", None),
         ("GET", "/v1/workers", "/v1/workers", None),
-        ("GET", "/v1/stats", "/v1/stats", None),
+        ("GET", "/v1/stats", "/v1/stats?slots=4", None),
+        ("POST", "/v1/schedules", "/v1/schedules", {"name": "n", "cron": "@daily", **command()} | TICK),
+        ("GET", "/v1/schedules", "/v1/schedules", None),
+        ("GET", "/v1/schedules/{name}", "/v1/schedules/n", None),
+        ("PATCH", "/v1/schedules/{name}", "/v1/schedules/n", {"paused": True}),
+        ("GET", "/v1/schedules/{name}/ticks", "/v1/schedules/n/ticks", None),
     ]
     for method, path, address, body in asked:
         reply = await site.ask(method, address, body)

@@ -1,16 +1,23 @@
 """Subscribe for updates by a websocket."""
 
 import asyncio
+import gc
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.protocol.v1.harness import PATIENCE, Site, command, soon, story
+from ganger.faces.http.limits import PLAIN_LIMITS
+from ganger.faces.http.outlet import Outlet
+from tests.protocol.v1.harness import PATIENCE, Site, command, serve, soon, story
+
+BUFFER = 1 << 20
 
 
 @asynccontextmanager
@@ -106,3 +113,35 @@ async def test_a_websocket_is_told_why_it_ends(site: Site) -> None:
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1012
         await stopping
+
+
+@pytest.mark.slow
+def test_a_reader_that_pauses_is_written_no_more_than_a_buffer_holds_and_misses_nothing(tmp_path: Path) -> None:
+    async def tell() -> None:
+        async with serve(tmp_path, limits=PLAIN_LIMITS._replace(write=600.0, beat=600.0)) as site:
+            narrow = socket.socket()
+            narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            host, _, port = site.server.url.removeprefix("http://").rpartition(":")
+            narrow.connect((host, int(port)))
+            headers = {"authorization": site.client.headers["authorization"]}
+            url = f"ws://{host}:{port}/v1/events"
+            async with connect(url, sock=narrow, max_queue=1, ping_interval=None, additional_headers=headers) as reader:
+                for _ in range(12):
+                    await site.add(*(command("x" * 50) for _ in range(4_000)))
+                await soon(_somebody_waits_for_room)
+                assert _largest_buffer() < BUFFER
+                seen = 0
+                while seen < 48_000:
+                    seen += len((await until(reader, "submitted"))["nodes"])
+            assert seen == 48_000
+
+    asyncio.run(tell())
+
+
+def _largest_buffer() -> int:
+    outlets = [found for found in gc.get_objects() if isinstance(found, Outlet)]
+    return max(outlet.get_write_buffer_size() for outlet in outlets)
+
+
+async def _somebody_waits_for_room() -> bool:
+    return _largest_buffer() > 0

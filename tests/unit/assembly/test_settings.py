@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ganger.assembly.location import is_remote
 from ganger.assembly.settings import find_notify, load
 from ganger.core.errors import BadInput
 
@@ -16,6 +17,18 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path)
     assert (load(below, {}).handover, load(below, {}).grace) == ("1m", "2m")
     assert load(below, {"GANGER_HANDOVER": "3m"}).handover == "3m"
     assert load(below, {"GANGER_HANDOVER": "3m"}, handover="4m").handover == "4m"
+
+
+def test_a_server_counts_in_place_of_the_store_unless_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ganger.toml").write_text('store = "sqlite:here.db"\n')
+    far = {"GANGER_URL": "http://there:1"}
+
+    assert load(tmp_path, far).store == "http://there:1"
+    assert load(tmp_path, far | {"GANGER_STORE": "sqlite:x"}).store == "sqlite:x"
+    assert load(tmp_path, far, store="sqlite:y").store == "sqlite:y"
+    assert load(tmp_path, far, store="http://flag").store == "http://flag"
+    assert is_remote(load(tmp_path, far))
+    assert not is_remote(load(tmp_path, {}))
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:

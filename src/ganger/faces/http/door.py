@@ -8,6 +8,7 @@ Whatever an endpoint raises becomes a problem document. An answer is sent as fas
 slowly fills a buffer of the kernel, and no memory of the server, and is cut off in the end.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from math import ceil
@@ -17,10 +18,11 @@ from ganger.core.clock import Clock
 from ganger.core.errors import GangerError, NotAllowed, NotAuthenticated, TooManyRequests
 from ganger.faces.http.grants import Grant, Keeper, Need
 from ganger.faces.http.limits import HttpLimits
+from ganger.faces.http.pressure import Pressure
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.rates import Rates
 from ganger.faces.http.reply import Answer, Reply, Streamed
-from ganger.faces.http.request import ClientGone, Receive, Request, read_query
+from ganger.faces.http.request import ARRIVED, ClientGone, Receive, Request, read_query
 from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.sockets import WEBSOCKET, deny, say_goodbye, send_messages
 from ganger.faces.http.visits import Visits
@@ -30,6 +32,8 @@ Send = Callable[[Any], Awaitable[None]]
 Scope = Mapping[str, Any]
 _CLOSE: Final = (b"connection", b"close")
 _LONGEST_TOKEN: Final = 200
+_PUT_OFF: Final = frozenset({Need.SUBMIT, Need.READ})
+"""What is refused by a server that is behind. Results are taken, and tasks killed, all the same."""
 
 
 class HttpDoor:
@@ -54,6 +58,7 @@ class HttpDoor:
         self._telemetry = telemetry
         self._failures = Rates(clock, limits.failures)
         self._rates = Rates(clock, limits.rate)
+        self._pressure = Pressure(limits.late)
         self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,9 +79,10 @@ class HttpDoor:
         try:
             return await self._serve(request, scope, receive)
         except GangerError as error:
-            if answer_error(error).status == 500:
+            answer = answer_error(error)
+            if answer.status == 500:
                 self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
-            return answer_error(error)
+            return answer
         except ClientGone:
             raise
         except Exception as error:
@@ -91,7 +97,14 @@ class HttpDoor:
         if route.waits in request.query:
             await request.load()
             return await self.visits.attend(_call(route, request), request.grant, receive)
+        if route.need in _PUT_OFF:
+            self._refuse_if_behind(scope)
         return await self._hurry(route, request)
+
+    def _refuse_if_behind(self, scope: Scope) -> None:
+        arrived = scope.get(ARRIVED)
+        if arrived is not None and self._pressure.refuses(arrived, asyncio.get_running_loop().time()):
+            raise TooManyRequests("more is asked for than can be done: send it again later")
 
     async def _hurry(self, route: Route, request: Request) -> Answer:
         """What is done at once is bounded in number: beyond it a refusal is quicker than a queue."""

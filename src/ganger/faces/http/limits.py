@@ -17,6 +17,8 @@ class HttpLimits(NamedTuple):
     idle: int = 60
     write: float = 30.0
     beat: float = 15.0
+    late: float = 0.015
+    """A request that begins so long after it came is refused, while that happens for longer than a moment."""
     connections: int = 4_096
     at_once: int = 1_000
     visits: int = 3_000

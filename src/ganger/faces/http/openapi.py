@@ -42,7 +42,7 @@ def describe(routes: Sequence[Route], wording: Wording) -> dict[str, Any]:
     for route in routes:
         told = _Types(*(next(found) if kind is not None else None for kind in _list_types(route)))
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, wording.parameters, told)
-    document = {
+    return {
         "openapi": "3.1.0",
         "info": {"title": "Ganger", "version": wording.version},
         "paths": paths,
@@ -51,17 +51,6 @@ def describe(routes: Sequence[Route], wording: Wording) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-    return {name: _name_places(part) for name, part in document.items()}
-
-
-def _name_places(part: Any) -> Any:
-    """The same, with arrays whose every place has a type of its own said as OpenAPI 3.1 says it."""
-    if isinstance(part, list | tuple):
-        return [_name_places(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    told = {name: _name_places(value) for name, value in part.items()}
-    return told | {"prefixItems": told["items"], "items": False} if isinstance(told.get("items"), list) else told
 
 
 class _Types(NamedTuple):

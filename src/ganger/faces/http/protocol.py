@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.outlet import Outlet
 from ganger.faces.http.reply import PROBLEM
-from ganger.faces.http.request import WHOLE
+from ganger.faces.http.request import ARRIVED, WHOLE
 from ganger.faces.http.streams import StreamSocket
 
 _RECEIVED_AT_ONCE: Final = 256 << 10
@@ -93,6 +93,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._open = False
         self._stop_clock()
+        self.scope[ARRIVED] = self.loop.time()  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -15,6 +15,8 @@ Receive = Callable[[], Awaitable[Any]]
 _MOST_PARAMETERS: Final = 100
 _DRAINED: Final = 1 << 20
 _DRAIN_SECONDS: Final = 0.5
+ARRIVED: Final = "ganger.arrived"
+"""In the scope of a request: when its head was whole, by the clock of the loop."""
 WHOLE: Final = "ganger.whole"
 """In the scope of a request all of which has arrived: nothing of it has to be waited for."""
 

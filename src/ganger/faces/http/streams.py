@@ -26,7 +26,7 @@ from ganger.faces.http.request import ClientGone
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Control, Decoder, Opcode, Piece, Violation
-from ganger.wire.websocket.handshake import answer_handshake
+from ganger.wire.websocket.handshake import answer_handshake, choose_protocol
 
 _WAITING: Final = 1 << 20
 """So many bytes wait for the endpoint before nothing more is read."""
@@ -37,13 +37,18 @@ _REASONS: Final = {400: b"Bad Request", 403: b"Forbidden", 404: b"Not Found"}
 
 
 class StreamSocket(asyncio.Protocol):
-    """One connection, made where the server makes its own. `receive` says what comes, `pieces` or `text` takes it."""
+    """One connection, made where the server makes its own. `receive` says what comes, `pieces` or `text` takes it.
+
+    `protocol` is the subprotocol that was agreed upon, `goodbye` the code with which the client has closed.
+    """
 
     plan: "StreamPlan"
 
     def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:
         self.stopping = False
         self.peer = ""
+        self.protocol: bytes | None = None
+        self.goodbye: int | None = None
         self._loop = asyncio.get_running_loop()
         self._state = server_state
         self._decoder: Decoder | None = None
@@ -93,7 +98,8 @@ class StreamSocket(asyncio.Protocol):
             endpoint = self.plan.find(path)
             if endpoint is None:
                 raise NotFound("nothing is here; see the table of addresses in the documentation")
-            answer = answer_handshake(headers)
+            self.protocol = choose_protocol(headers, self.plan.protocols)
+            answer = answer_handshake(headers, self.protocol)
         except GangerError as error:
             self._refuse(error)
             return
@@ -144,6 +150,7 @@ class StreamSocket(asyncio.Protocol):
         if control.opcode is Opcode.PING and not self._closing and self._room.is_set():
             self._transport.write(frames.encode(Opcode.PONG, control.data))
         elif control.opcode is Opcode.CLOSE:
+            self.goodbye = int.from_bytes(control.data[:2], "big")
             if not self._closing:
                 self._transport.write(frames.encode(Opcode.CLOSE, control.data[:2]))
             self._end()
@@ -251,13 +258,17 @@ StreamEndpoint = Callable[[StreamSocket], Coroutine[Any, Any, None]]
 
 
 class StreamPlan(NamedTuple):
-    """Which addresses are such websockets, and what is asked of those who come. `largest` bounds one frame."""
+    """Which addresses are such websockets, and what is asked of those who come. `largest` bounds one frame.
+
+    `protocols` are the subprotocols that are spoken there, besides that of a client that offers none.
+    """
 
     find: Callable[[str], StreamEndpoint | None]
     owns: Callable[[str], bool]
     hosts: frozenset[str] | None
     limits: HttpLimits
     largest: int
+    protocols: frozenset[bytes] = frozenset()
     telemetry: Telemetry = SILENT
 
     def check(self, headers: dict[bytes, bytes]) -> None:

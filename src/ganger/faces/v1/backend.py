@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from ganger.core.clock import Entropy
 from ganger.core.errors import NotAllowed, TaskNotFound
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Lease
@@ -15,6 +16,8 @@ from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.news import News
 from ganger.faces.http.request import Request
+from ganger.node.outbound import Rule
+from ganger.runtime.entropy import SystemEntropy
 from ganger.wire.v1.answers import Names
 from ganger.wire.v1.requests import DEFAULT_QUEUE
 from ganger.wire.v1.words import read_id
@@ -24,12 +27,17 @@ _MOST: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The engine behind the door. `tag` is the store's own number. `writing` lets one change of a value be whole."""
+    """The engine behind the door. `tag` is the store's own number. `writing` lets one change of a value be whole.
+
+    `outbound` says which webhooks may be told.
+    """
 
     engine: Engine
     news: News
     limits: HttpLimits
     tag: int
+    outbound: Rule = field(default_factory=Rule)
+    entropy: Entropy = field(default_factory=SystemEntropy)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def find_task(self, task: TaskId) -> Task:

@@ -86,5 +86,4 @@ def _report_routes(backend: Backend) -> list[Route]:
         Route("GET", "/v1/nodes/{id}/why", Need.READ, of.why, "Say why a node is where it is", answer=why),
         Route("GET", "/v1/queues", Need.READ, of.queues, "List the queues", answer=queues),
         Route("GET", "/v1/workers", Need.READ, of.workers, "List those that run tasks", answer=workers),
-        Route("GET", "/v1/stats", Need.READ, of.stats, "Count nodes", answer=shapes.Stats),
     ]

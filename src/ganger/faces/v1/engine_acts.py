@@ -17,7 +17,7 @@ from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.reply import NO_CONTENT, Answer, Reply, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.v1.backend import Backend, sign
-from ganger.faces.v1.engine_reads import read_body
+from ganger.faces.v1.engine_reads import need_lease, read_body
 from ganger.wire.v1 import remote
 
 _KNOWN_ACTS: Final = frozenset({"schedule.add"})
@@ -32,17 +32,27 @@ class EngineActs:
 
     async def submit(self, request: Request) -> Answer:
         given = await read_body(request, remote.SubmitIn)
+        for index, key, _ in given.data:
+            if not 0 <= index < len(given.tasks):
+                raise BadInput(f"the value {key!r:.80} is of task {index}, and there is none", field="data")
         for queue in {task.queue for task in given.tasks}:
             await self._backend.demand_submit(request.grant, queue)
         act = None if given.act is None else _sign_act(given.act, request.grant)
-        return answer_json(await self._engine.submit(given.tasks, act=act, data=given.data))
+        return answer_json(await self._engine.submit(given.tasks, under=request.grant.lease, act=act, data=given.data))
 
     async def edit(self, request: Request) -> Answer:
         edits = await read_body(request, list[Edit])
-        if any(edit.kill or edit.remove for edit in edits):
-            request.grant.demand(Need.CANCEL)
-        await self._demand_tasks(request.grant, [edit.task for edit in edits])
-        await self._engine.edit(edits, by=sign(request.grant))
+        if request.grant.lease is None:
+            if any(edit.kill or edit.remove for edit in edits):
+                request.grant.demand(Need.CANCEL)
+            await self._demand_tasks(request.grant, [edit.task for edit in edits])
+        await self._backend.edit(edits, request.grant)
+        return Reply(NO_CONTENT)
+
+    async def progress(self, request: Request) -> Answer:
+        """The attempt that speaks says how far it is."""
+        given = await read_body(request, remote.ProgressIn)
+        await self._engine.progress(need_lease(request.grant), given.percent, given.info)
         return Reply(NO_CONTENT)
 
     async def _demand_tasks(self, grant: Grant, ids: list[TaskId]) -> None:

@@ -11,9 +11,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, NotAllowed
 from ganger.core.ids import Fence, Position, TaskId
+from ganger.core.lease import Lease
+from ganger.core.task import Task
 from ganger.engine.store import Query, Store
+from ganger.faces.http.grants import Grant
 from ganger.faces.http.reply import BYTES, Answer, Reply, Streamed, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.http.sse import keep_alive, write_event
@@ -26,6 +29,7 @@ PLAIN: Final[frozenset[str]] = frozenset()
 ASKED: Final = frozenset({"ask"})
 WAITED: Final = frozenset({"ask", "wait"})
 OUTPUT: Final = "out:"
+_RELATIVES: Final = 10_000
 
 
 def read_ask(request: Request, kind: type[T]) -> T:
@@ -80,8 +84,20 @@ class EngineReads:
         self._bells = Bells(backend.engine.store)
 
     async def tasks(self, request: Request) -> Answer:
-        ids = read_ask(request, remote.TasksAsk).ids
+        """An attempt is told of its family alone."""
+        ids, lease = read_ask(request, remote.TasksAsk).ids, request.grant.lease
+        if lease is not None and (strange := set(ids) - {task.id for task in await self._list_family(lease)}):
+            raise NotAllowed(f"task {min(strange)} is neither parent nor child of task {lease.task}", task=min(strange))
         return answer_json(await self._engine.tasks([TaskId(one) for one in ids]))
+
+    async def _list_family(self, lease: Lease) -> list[Task]:
+        family = await self._engine.family(lease, self._engine.limits.page)
+        return [family.itself, *(one.task for one in (*family.parents, *family.children))]
+
+    async def family(self, request: Request) -> Answer:
+        """The parents and children of the attempt that asks, and itself."""
+        lease = need_lease(request.grant)
+        return answer_json(await self._engine.family(lease, min(read_ask(request, remote.LookAsk).most, _RELATIVES)))
 
     async def find(self, request: Request) -> Answer:
         query = read_ask(request, Query)
@@ -106,7 +122,12 @@ class EngineReads:
         return answer_json(await self._engine.counts())
 
     async def directory(self, request: Request) -> Answer:
-        return answer_json(await self._engine.store.directory())
+        """Queues and nodes; an attempt is told of the queues of its family alone."""
+        found, lease = await self._engine.store.directory(), request.grant.lease
+        if lease is not None:
+            known = {task.queue for task in await self._list_family(lease)}
+            found = found._replace(queues=[queue for queue in found.queues if queue.id in known], nodes=[])
+        return answer_json(found)
 
     async def readiness(self, request: Request) -> Answer:
         return answer_json(await self._engine.readiness(read_ask(request, remote.ReadyAsk).node))
@@ -141,6 +162,13 @@ class EngineReads:
             async for heard in pieces:
                 yield write_event("heard", msgspec.json.encode(heard))
         yield write_event("end", b"{}")
+
+
+def need_lease(grant: Grant) -> Lease:
+    """The lease of the attempt that speaks."""
+    if grant.lease is None:
+        raise BadInput("this is for an attempt, which speaks with the token that its node gave it", field="token")
+    return grant.lease
 
 
 def _fence(number: int | None) -> Fence | None:

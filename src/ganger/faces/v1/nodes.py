@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ganger.core.clock import Wall
-from ganger.core.errors import BadInput, NotAllowed
+from ganger.core.errors import BadInput, DuplicateKey, NotAllowed
 from ganger.core.event import Fact
 from ganger.core.graph import Edge
 from ganger.core.ids import Position, QueueId, TaskId
 from ganger.core.task import Task
-from ganger.engine.store import Change, Edit, Query
+from ganger.engine.store import Change, Edit, Query, Submitted
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.reply import NO_CONTENT, Answer, Reply, answer_json
 from ganger.faces.http.request import Request
@@ -18,6 +18,7 @@ from ganger.faces.v1.backend import Backend
 from ganger.faces.v1.finding import FILTERS, Finder, Found
 from ganger.faces.v1.flags import read_flag, read_limit
 from ganger.faces.v1.values import Values
+from ganger.faces.v1.webhooks import Webhooks
 from ganger.wire.v1 import answers, requests
 from ganger.wire.v1.pages import name_question, read_position
 from ganger.wire.v1.specs import change_spec, list_spec_keys
@@ -34,6 +35,7 @@ class Nodes:
         self._engine = backend.engine
         self._values = Values(backend)
         self._finder = Finder(backend)
+        self._webhooks = Webhooks(backend)
 
     async def list_nodes(self, request: Request) -> Answer:
         """High level information about many nodes at once."""
@@ -81,15 +83,27 @@ class Nodes:
         """New nodes, all or none; the ids are answered in the order of the nodes."""
         drafts = repeats.give_keys(requests.read_nodes(await request.body()), request)
         queues = await self._find_queues(drafts, request.grant)
-        await repeats.compare_before(self._engine, drafts)
-        tasks = [repeats.settle_conflicts(draft).task._replace(queue=queues[draft.queue]) for draft in drafts]
-        data = [(index, key, content) for index, draft in enumerate(drafts) for key, content in draft.data]
-        made = await self._engine.submit(tasks, data=data, under=request.grant.lease)
+        drafts = [draft._replace(task=draft.task._replace(queue=queues[draft.queue])) for draft in drafts]
+        asked, drafts = len(drafts), await self._webhooks.attach(drafts, request.grant)
+        made = await self._submit(drafts, request.grant)
         existing = set(made.existing)
         await repeats.compare_after(self._engine, drafts, made.ids, existing)
         return answer_json(
-            [_tell_made(task, index in existing) for index, task in enumerate(made.ids)], 201 if made.ids else 200
+            [_tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201
         )
+
+    async def _submit(self, drafts: Sequence[requests.Draft], grant: Grant) -> Submitted:
+        """Store the nodes, and look at their keys again if somebody took one of them in between."""
+        data = [(index, key, content) for index, draft in enumerate(drafts) for key, content in draft.data]
+        known = await repeats.compare_before(self._engine, drafts)
+        while True:
+            tasks = [repeats.settle_conflicts(draft, index in known).task for index, draft in enumerate(drafts)]
+            try:
+                return await self._engine.submit(tasks, data=data, under=grant.lease)
+            except DuplicateKey:
+                before, known = known, await repeats.compare_before(self._engine, drafts)
+                if known == before:
+                    raise
 
     async def _find_queues(self, drafts: Sequence[requests.Draft], grant: Grant) -> dict[str, QueueId]:
         """The queues that the nodes name. An attempt adds children alone, to its own queue unless it names one."""

@@ -1,6 +1,7 @@
 """The part of the table that Ganger's own clients and nodes use."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput
@@ -9,9 +10,10 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.node import Registration
 from ganger.core.queue import Counts
 from ganger.core.task import Task
+from ganger.engine.family import Relatives
 from ganger.engine.operate import Moved
 from ganger.engine.readiness import Readiness
-from ganger.engine.store import Configured, Directory, Edit, Look, Note, Page, QueueChange, Submitted
+from ganger.engine.store import Configured, Directory, Edit, Look, Note, Page, Query, QueueChange, Submitted
 from ganger.engine.wait import Waited
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, EVENT_STREAM, Answer
@@ -34,35 +36,51 @@ def list_remote_routes(backend: Backend, clock: Clock, sign: Sign) -> list[Route
 
 
 def _read_routes(backend: Backend) -> list[Route]:
-    of, at = EngineReads(backend), "/v1/engine/{}".format
+    of = EngineReads(backend)
     counts = tuple[list[Counts], dict[QueueId, dict[str, int]]]
-    maybe = list[Task | None]
     return [
-        Route("GET", at("tasks"), Need.READ, of.tasks, "Tasks by their ids", ASKED, answer=maybe),
-        Route("GET", at("find"), Need.READ, of.find, "A page of tasks", ASKED, answer=Page),
-        Route("GET", at("look"), Need.READ, of.look, "All about one task", ASKED, answer=Look),
-        Route("GET", at("value"), Need.READ, of.value, "Bytes of a value or of output", ASKED, kind=BYTES),
-        Route("GET", at("counts"), Need.READ, of.counts, "Tasks and facts by queue", PLAIN, answer=counts),
-        Route("GET", at("directory"), Need.READ, of.directory, "Queues and nodes", PLAIN, answer=Directory),
-        Route("GET", at("ready"), Need.READ, of.readiness, "Is work being taken", ASKED, answer=list[Readiness]),
-        Route("GET", at("events"), Need.READ, of.events, "Events", WAITED, waits="wait", answer=list[Event]),
-        Route("GET", at("wait"), Need.READ, of.wait, "Wait for tasks", WAITED, waits="wait", answer=Waited),
-        Route("GET", at("bell"), Need.READ, of.bell, "Wake-ups", WAITED, waits="wait", answer=dict[str, int]),
-        Route("GET", at("output"), Need.READ, of.output, "Output as it comes", ASKED, kind=EVENT_STREAM),
+        _read("tasks", of.tasks, "Tasks by their ids", remote.TasksAsk)._replace(answer=list[Task | None], family=True),
+        _read("family", of.family, "The family of an attempt", remote.LookAsk)._replace(answer=Relatives, family=True),
+        _read("find", of.find, "A page of tasks", Query)._replace(answer=Page),
+        _read("look", of.look, "All about one task", remote.LookAsk)._replace(answer=Look),
+        _read("value", of.value, "Bytes of a value or of output", remote.ValueAsk)._replace(kind=BYTES),
+        _read("counts", of.counts, "Tasks and facts by queue", None)._replace(answer=counts),
+        _read("directory", of.directory, "Queues and nodes", None)._replace(answer=Directory, family=True),
+        _read("ready", of.readiness, "Is work being taken", remote.ReadyAsk)._replace(answer=list[Readiness]),
+        _wait("events", of.events, "Events", remote.EventsAsk)._replace(answer=list[Event]),
+        _wait("wait", of.wait, "Wait for tasks", remote.WaitAsk)._replace(answer=Waited),
+        _wait("bell", of.bell, "Wake-ups", remote.BellAsk)._replace(answer=dict[str, int]),
+        _read("output", of.output, "Output as it comes", remote.OutputAsk)._replace(kind=EVENT_STREAM),
     ]
+
+
+def _read(name: str, endpoint: Endpoint, summary: str, asks: Any) -> Route:
+    parameters = PLAIN if asks is None else ASKED
+    return Route("GET", f"/v1/engine/{name}", Need.READ, endpoint, summary, parameters, asks=asks)
+
+
+def _wait(name: str, endpoint: Endpoint, summary: str, asks: Any) -> Route:
+    return _read(name, endpoint, summary, asks)._replace(parameters=WAITED, waits="wait")
 
 
 def _act_routes(backend: Backend) -> list[Route]:
     of, at, done = EngineActs(backend), "/v1/engine/{}".format, Configured
     return [
-        Route("POST", at("submit"), Need.SUBMIT, of.submit, "Submit tasks", body=remote.SubmitIn, answer=Submitted),
-        Route("POST", at("edits"), Need.SUBMIT, of.edit, "Change tasks", body=list[Edit], status=204),
+        Route(
+            "POST", at("submit"), Need.SUBMIT, of.submit, "Submit tasks",
+            body=remote.SubmitIn, answer=Submitted, family=True,
+        ),
+        Route("POST", at("edits"), Need.SUBMIT, of.edit, "Change tasks", body=list[Edit], status=204, family=True),
+        Route(
+            "POST", at("progress"), Need.WORK, of.progress, "Say how far an attempt is",
+            body=remote.ProgressIn, status=204, family=True,
+        ),
         Route("POST", at("acts"), Need.CANCEL, of.act, "Hold, kick or end tasks", body=remote.ActIn, answer=Moved),
         Route("POST", at("retry"), Need.SUBMIT, of.retry, "Try again", body=remote.RetryIn, answer=TaskId),
         Route("POST", at("data"), Need.SUBMIT, of.put_datum, "Keep a value", body=remote.DatumIn, status=204),
         Route("POST", at("queue"), Need.SUBMIT, of.configure_queue, "Change a queue", body=QueueChange, answer=done),
         Route("POST", at("drain"), Need.ADMIN, of.drain, "Drain a node", body=remote.DrainIn, answer=done),
-    ]
+    ]  # fmt: skip
 
 
 def _worker_routes(of: Workers) -> list[Route]:
@@ -76,6 +94,7 @@ def _worker_routes(of: Workers) -> list[Route]:
             "POST", take, Need.WORK, of.take, "Settle and claim",
             _WAIT, waits="wait", body=remote.TakeIn, answer=remote.TakenOut,
         ),
+        Route("POST", f"{one}/wake", Need.WORK, of.wake, "End waits for work", status=204),
         Route("POST", start, Need.WORK, of.start, "Say what runs", body=remote.LeasesIn, answer=refused),
         Route("POST", renew, Need.WORK, of.renew, "More time", body=remote.LeasesIn, answer=remote.RenewedOut),
         Route("POST", write, Need.WORK, of.write, "What attempts say", body=list[Note], answer=refused),
@@ -88,7 +107,10 @@ def _agree(endpoint: Endpoint) -> Endpoint:
 
     async def serve(request: Request) -> Answer:
         _check_protocol(request.headers)
-        return await endpoint(request)
+        try:
+            return await endpoint(request)
+        except OverflowError:
+            raise BadInput("a number has more than 63 bits, which no number of the engine has") from None
 
     return serve
 

@@ -1,7 +1,10 @@
 """A request that is sent again: the same key and the same node give the node that is there, another node is refused.
 
-The keys are looked at before anything is stored, and once more afterwards: between the two another client may have
-taken one.
+The keys are looked at before anything is stored. Between the look and the storing another client may take one of them:
+so a key that nobody had is stored on the condition that nobody has it, which refuses the request as a whole, and then
+the keys are looked at again. Whoever was quicker with the same node gives it to both; with another one the slower is
+refused, and nothing of its request is there. A node that was found may be gone when the request is stored, and another
+have its key: that is seen afterwards.
 """
 
 from collections.abc import Sequence
@@ -36,21 +39,28 @@ def is_compared(draft: Draft) -> bool:
     return draft.task.on_conflict == SAME
 
 
-def settle_conflicts(draft: Draft) -> Draft:
-    """As the engine knows it: what was compared is given back."""
-    return draft._replace(task=draft.task._replace(on_conflict=OnConflict.RETURN)) if is_compared(draft) else draft
+def settle_conflicts(draft: Draft, known: bool) -> Draft:
+    """As the engine knows it: what was there and is the same is given back, and what was not there must not be."""
+    if not is_compared(draft):
+        return draft
+    return draft._replace(task=draft.task._replace(on_conflict=OnConflict.RETURN if known else OnConflict.REFUSE))
 
 
-async def compare_before(engine: Engine, drafts: Sequence[Draft]) -> None:
-    """DuplicateKey if a key belongs to another node."""
+async def compare_before(engine: Engine, drafts: Sequence[Draft]) -> frozenset[int]:
+    """Which of those that are compared are there already. DuplicateKey if a key belongs to another node."""
+    known = set()
     for index, draft in enumerate(drafts):
         if is_compared(draft):
             for task in (await engine.find(Query(key=draft.task.key, most=1))).tasks:
                 await _compare(engine, index, draft, task)
+                known.add(index)
+    return frozenset(known)
 
 
 async def compare_after(engine: Engine, drafts: Sequence[Draft], ids: Sequence[TaskId], existing: set[int]) -> None:
     chosen = [index for index in existing if is_compared(drafts[index])]
+    if not chosen:
+        return
     for index, task in zip(chosen, await engine.tasks([ids[index] for index in chosen]), strict=True):
         if task is not None:
             await _compare(engine, index, drafts[index], task)

@@ -1,4 +1,4 @@
-"""What else can be asked: why a node waits, which queues there are, and how much there is to do."""
+"""What else can be asked: why a node waits, which queues there are, and who takes tasks."""
 
 from typing import Any
 
@@ -15,7 +15,6 @@ class Reports:
     """The endpoints that only tell."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
         self._engine = backend.engine
 
     async def why(self, request: Request) -> Answer:
@@ -34,22 +33,14 @@ class Reports:
         """Every node that takes tasks, or did a while ago."""
         return answer_json([_tell_worker(node) for node in await self._engine.nodes.all()])
 
-    async def stats(self, request: Request) -> Answer:
-        """How many nodes have each state, by queue, and how often each fact was told."""
-        names = await self._backend.name_queues()
-        counts, facts = await self._engine.counts()
-        queues = [
-            {"queue": names.get(each.queue), **_count(each), "facts": facts.get(each.queue, {})} for each in counts
-        ]
-        return answer_json({"queues": queues, "last_event": str(self._backend.news.end)})
-
 
 def _tell_queue(queue: Queue, counts: Counts | None) -> dict[str, Any]:
     told = {"id": str(queue.id), "name": queue.name, "paused_until": queue.paused_until, **queue.policy._asdict()}
-    return told | ({} if counts is None else _count(counts))
+    return told | ({} if counts is None else count_states(counts))
 
 
-def _count(counts: Counts) -> dict[str, Any]:
+def count_states(counts: Counts) -> dict[str, Any]:
+    """How many nodes of a queue have each state."""
     states: dict[str, int] = {}
     for code, number in counts.by_status.items():
         states[name_state(code)] = states.get(name_state(code), 0) + number

@@ -8,6 +8,8 @@ What can go wrong, and why this is right:
   task must be in the hands of that very node; the fence itself is judged by the store, in the step that writes.
 - *A node says what became of its tasks, and lies about their history.* What decides on another attempt is read here,
   and never taken from the node.
+- *A node stops waiting for work.* If it hung up, what was claimed for it at that moment would be lost on the way. So it
+  has its wait woken, hears the answer, and gives back what it brings.
 - *The answer to a claim is lost.* The node does not know what it has. It asks what it holds after such a failure, and
   gives back what it does not know.
 - *The server restarts.* Nothing of a node is kept here but the hashes: the next request finds all as it was, as long as
@@ -54,6 +56,7 @@ class Workers:
         self._clock = clock
         self._sign = sign
         self._secrets: OrderedDict[NodeId, bytes] = OrderedDict()
+        self._waits: dict[NodeId, set[asyncio.Timeout]] = {}
 
     async def register(self, request: Request) -> Answer:
         """Join, or join again with the same secret."""
@@ -87,8 +90,29 @@ class Workers:
         if "wait" in request.query:
             if given.settle or claim is None:
                 raise BadInput("a claim alone can wait; settle without wait", field="wait")
-            return self._tell(Settled([], await self._engine.wait_claim(claim, read_wait(request))))
+            return self._tell(Settled([], await self._wait(node, claim, read_wait(request))))
         return self._tell(await self._settle(node, given.settle, claim))
+
+    async def _wait(self, node: NodeId, claim: Claim, seconds: float) -> list[Claimed]:
+        """What there is, as soon as there is something; nothing when the time is up, or when it is woken."""
+        waits = self._waits.setdefault(node, set())
+        try:
+            async with asyncio.timeout(seconds) as wait:
+                waits.add(wait)
+                return await self._engine.wait_claim(claim)
+        except TimeoutError:
+            return []
+        finally:
+            waits.discard(wait)
+            if not waits:
+                self._waits.pop(node, None)
+
+    async def wake(self, request: Request) -> Answer:
+        """Answer the requests of the node that wait for work: it wants to ask otherwise."""
+        node = await self._admit(request)
+        for wait in self._waits.get(node, ()):
+            wait.reschedule(asyncio.get_running_loop().time())
+        return Reply(NO_CONTENT)
 
     async def _read_claim(self, node: NodeId, given: remote.ClaimIn, grant: Grant) -> Claim:
         """The claim, of those queues alone that the token works for."""
@@ -211,7 +235,7 @@ def _read_node(request: Request) -> NodeId:
 
 def _read_secret(request: Request) -> str:
     secret = request.headers.get(remote.NODE_HEADER.encode(), b"").decode("latin-1")
-    if not secret:
+    if not (secret and secret.isascii()):
         raise BadInput(f"send the secret of the node's registration in the header {remote.NODE_HEADER}")
     return secret
 

@@ -7,7 +7,7 @@ misunderstood.
 Moments are of the boot clock of the server's machine. Whoever is told one is told `now` too, and reckons from there.
 """
 
-from typing import Final, Literal, assert_never
+from typing import Annotated, Final, Literal, assert_never
 
 import msgspec
 
@@ -33,6 +33,9 @@ LARGEST_PIECE: Final = 4 << 20
 MOST_IDS: Final = 1_000
 """So many ids are in one address."""
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A number that the engine may have given."""
+
 PARAMETERS: Final[dict[str, str]] = {
     "ask": "The question, a JSON text.",
     "fence": "The fence of the attempt.",
@@ -44,44 +47,44 @@ PARAMETERS: Final[dict[str, str]] = {
 
 
 class TasksAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    ids: list[int]
+    ids: list[Number]
 
 
 class LookAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One task, with at most so many relatives and attempts."""
 
-    task: int
-    most: int = 100
+    task: Number
+    most: Number = 100
 
 
 class ValueAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a named value, or with the key `out:<stream>` of output, of that attempt or the newest with some."""
 
-    task: int
+    task: Number
     key: str
-    start: int = 0
-    most: int = LARGEST_PIECE
-    fence: int | None = None
+    start: Number = 0
+    most: Number = LARGEST_PIECE
+    fence: Number | None = None
 
 
 class OutputAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Output as it comes, of these streams."""
 
-    task: int
+    task: Number
     streams: list[str]
-    start: int = 0
-    fence: int | None = None
+    start: Number = 0
+    fence: Number | None = None
 
 
 class EventsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    after: int
-    most: int = 1_000
+    after: Number
+    most: Number = 1_000
 
 
 class WaitAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Until all have ended; with `until_held` also until held ones keep all the rest."""
 
-    ids: list[int]
+    ids: list[Number]
     until_held: bool = False
 
 
@@ -110,33 +113,40 @@ class ActIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an operator does to tasks. `descendants` is of `remove`; `queue` and `most` are of `kick_queue`."""
 
     action: Action
-    ids: list[int] = []
+    ids: list[Number] = []
     reason: str | None = None
     descendants: bool = False
-    queue: int = 0
-    most: int = 1
+    queue: Number = 0
+    most: Number = 1
 
 
 class RetryIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    task: int
+    task: Number
 
 
 class DatumIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    task: int
+    task: Number
     key: str
     value: bytes
     only_if_unset: bool = False
 
 
+class ProgressIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far the attempt is that speaks."""
+
+    percent: float | None
+    info: str | None = None
+
+
 class DrainIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Have a node take nothing more, or take tasks again."""
 
-    node: int
+    node: Number
     resume: bool = False
 
 
 class BeatIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    lease: int | None = None
+    lease: Number | None = None
     vitals: Vitals | None = None
 
 
@@ -155,17 +165,17 @@ class OutcomeIn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 class SettleIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The attempt of this task with this fence has ended."""
 
-    task: int
-    fence: int
+    task: Number
+    fence: Number
     outcome: OutcomeIn
 
 
 class ClaimIn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    queues: list[int] = []
-    most: int = 1
-    ids: list[int] = []
+    queues: list[Number] = []
+    most: Number = 1
+    ids: list[Number] = []
     start: bool = False
-    length: int = 60_000
+    length: Number = 60_000
 
 
 class TakeIn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -189,8 +199,8 @@ class TakenOut(msgspec.Struct, frozen=True):
 class LeasesIn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Leases as task and fence; `length` is how much more time is wanted."""
 
-    leases: list[tuple[int, int]]
-    length: int | None = None
+    leases: list[tuple[Number, Number]]
+    length: Number | None = None
 
 
 class RenewedOut(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from ganger.wire.v1.values import MARK, TEXT, ValueIn, check_key, pack
 from ganger.wire.v1.words import read_id, read_type
 
 ROOT: Final = "root"
+_NO_PARENT: Final = (None, ROOT)
 REFERENCE: Final = "@"
 DEFAULT_QUEUE: Final = "default"
 SAME: Final = "same"
@@ -54,6 +55,7 @@ class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     limit_key: str | None = None
     requires: list[str] = []
     open_group: bool = False
+    webhook: str | None = None
 
 
 class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,11 +98,15 @@ class ActionIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Draft(NamedTuple):
-    """A node to be: the task (its queue means nothing yet), the queue's name, and the values beside its spec."""
+    """A node to be: the task (its queue means nothing yet), the queue's name, and the values beside its spec.
+
+    `webhook` is told when it has ended.
+    """
 
     task: NewTask
     queue: str
     data: list[tuple[str, bytes]]
+    webhook: str | None = None
 
 
 def decode(body: bytes, kind: type[T]) -> T:
@@ -123,6 +129,11 @@ def read_nodes(body: bytes) -> list[Draft]:
     nodes = given if isinstance(given, list) else [given]
     places = _find_refs(nodes)
     return [_draft(index, node, places) for index, node in enumerate(nodes)]
+
+
+def read_node(node: NodeIn) -> Draft:
+    """One node that stands alone."""
+    return _make(node, {})
 
 
 def _find_refs(nodes: list[NodeIn]) -> dict[str, int]:
@@ -160,7 +171,7 @@ def _make(node: NodeIn, places: Mapping[str, int]) -> Draft:
         requires=tuple(said.requires),
         open_group=said.open_group,
     )  # fmt: skip
-    return Draft(task, said.queue, values)
+    return Draft(task, said.queue, values, said.webhook)
 
 
 def read_retries(retries: int) -> str:
@@ -193,6 +204,8 @@ def pack_value(key: str, given: ValueIn) -> list[tuple[str, bytes]]:
 
 
 def _edges(said: MetadataIn, places: Mapping[str, int]) -> tuple[Edge, ...]:
+    if said.parent in _NO_PARENT and not said.parents:
+        return ()
     given = [*([] if said.parent is None else [said.parent]), *said.parents]
     return tuple(Edge(parent, on) for parent, on in _read_parents(given, places).items())
 

@@ -151,11 +151,23 @@ class WorkerTold(msgspec.Struct, frozen=True):
 
 
 class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    queue: str | None
+    """A queue in numbers. `oldest_ready` are milliseconds, `rates` facts in a second over the last minute.
+
+    `wanted_slots` is how many of its nodes could run now, `wanted_workers` how many workers have so many slots.
+    """
+
+    queue: str
     total: int
     todo: int
     states: dict[str, int]
     facts: dict[str, int]
+    paused: bool
+    ready: int
+    running: int
+    oldest_ready: int | None
+    rates: dict[str, float]
+    wanted_slots: int
+    wanted_workers: int
 
 
 class Stats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -220,6 +232,7 @@ PARAMETERS: Final[dict[str, str]] = {
     "pid": "The page id of the answer before.",
     "queue": "Only what belongs to this queue.",
     "root": "Only this node and all below it.",
+    "slots": "How many slots a worker has; those that are here say it unless given.",
     "start": "Where the page begins: the `next` of the answer before. Empty, a PUT replaces only what is unset.",
     "state": "Only nodes of these states, with commas between them.",
     "stream": "stdout, stderr or mixedout.",

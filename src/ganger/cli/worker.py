@@ -1,0 +1,74 @@
+"""`ganger worker`: solve jobs of a server with a function or with a program."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ganger.client.jobs.solving import Solver
+    from ganger.client.jobs.worker import Place
+
+
+@click.command()
+@click.option("--url", metavar="URL", help="The server (default: GANGER_URL, ganger.toml, http://127.0.0.1:8470).")
+@click.option("--type", "job_type", metavar="TYPE", help="Take jobs of this type, if the server has types.")
+@click.option("--name", metavar="NAME", help="How the worker is called (default: the machine).")
+@click.option("--id", "identity", metavar="ID", help="What stays the same over restarts (default: /etc/machine-id).")
+@click.option("--slots", type=click.IntRange(1, 1_000), default=1, show_default=True, help="So many jobs at a time.")
+@click.argument("words", nargs=-1, required=True, metavar="MODULE:FUNCTION | -- PROGRAM...")
+def worker(words: tuple[str, ...], slots: int, **given: Any) -> None:
+    """Solve jobs of a server with a function, or with a program that is run for each.
+
+    The function gets the payload as bytes and returns the result; it may be async, and may take a second argument with
+    which it tells its progress. In the words of a program {payload} and {result} are files; without them it reads its
+    standard input, and its output is the result.
+    """
+    import asyncio
+
+    from ganger.assembly.work import find_place
+
+    place = find_place(**given)
+    asyncio.run(_work(place, _choose_solver(words), slots))
+
+
+def _choose_solver(words: tuple[str, ...]) -> "Solver":
+    from pathlib import Path
+
+    from ganger.assembly.work import is_function, load_function
+    from ganger.client.jobs.solving import FunctionSolver, ProgramSolver
+
+    if len(words) == 1 and is_function(words[0]):
+        return FunctionSolver(load_function(words[0], Path.cwd()))
+    return ProgramSolver(words)
+
+
+async def _work(place: "Place", solver: "Solver", slots: int) -> None:
+    """Work until a signal says that it is enough; the second one does not wait for the jobs."""
+    import asyncio
+    import signal
+    from concurrent.futures import ThreadPoolExecutor
+
+    from ganger.cli.printing import tell
+    from ganger.client.jobs.worker import JobWorker
+
+    # A function takes a thread for as long as it runs, and there must be some left for files.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(slots + 8))
+    workers = [JobWorker(place, solver, tell) for _ in range(slots)]
+    working = asyncio.gather(*(worker.run() for worker in workers))
+    signals = iter((True,))
+
+    def end() -> None:
+        if next(signals, False):
+            tell("finishing the jobs; press Ctrl-C again to end now")
+            for worker in workers:
+                worker.drain()
+        else:
+            working.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    tell(f"takes jobs at {place.address}; stop it with Ctrl-C")
+    try:
+        await working
+    except asyncio.CancelledError:
+        tell("ended; the server gives its jobs to others")
