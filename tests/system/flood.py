@@ -9,10 +9,12 @@ import select
 import socket
 import sys
 import time
+from collections import deque
 from typing import Any
 
 END = b"\r\n\r\n"
 SILENCE = 20.0
+LEAD = 1.0
 
 
 class Flood:
@@ -20,7 +22,7 @@ class Flood:
         self._request = request
         self._poll = select.epoll()
         self._lines = {line.fileno(): line for line in (_connect(host, port) for _ in range(connections))}
-        self._free = list(self._lines)
+        self._free = deque(self._lines)
         self._begun: dict[int, float] = {}
         self._parts: dict[int, bytes] = {}
         self.took: dict[int, list[float]] = {}
@@ -29,7 +31,19 @@ class Flood:
             self._poll.register(number, select.EPOLLIN)
 
     def submit(self, seconds: float, rate: float) -> None:
-        """Send for so long; with no rate as soon as a connection is free."""
+        """Send for so long, after a second that does not count; with no rate as soon as a connection is free."""
+        self._send_for(LEAD, rate)
+        self.took.clear()
+        self.unsent = 0
+        self._send_for(seconds, rate)
+
+    def drain(self) -> None:
+        """Wait for the answers that are missing; they count no more."""
+        until = time.perf_counter() + SILENCE
+        while self._begun and time.perf_counter() < until:
+            self._listen(1.0)
+
+    def _send_for(self, seconds: float, rate: float) -> None:
         began = now = time.perf_counter()
         due = 0
         while now < began + seconds:
@@ -39,14 +53,12 @@ class Flood:
                 self._send(now)
             self._listen(0.001 if rate else 1.0)
             now = time.perf_counter()
-        while self._begun and time.perf_counter() < now + SILENCE:
-            self._listen(1.0)
 
     def _send(self, now: float) -> None:
         if not self._free:
             self.unsent += 1
             return
-        number = self._free.pop()
+        number = self._free.popleft()
         self._begun[number] = now
         self._lines[number].sendall(self._request)
 
@@ -62,8 +74,13 @@ class Flood:
 
 
 def _connect(host: str, port: int) -> socket.socket:
+    """A connection on which the server has answered already: nothing waits to be accepted."""
     line = socket.create_connection((host, port), timeout=SILENCE)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.sendall(f"GET /health/live HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+    answer = line.recv(1 << 16)
+    while not _is_whole(answer):
+        answer += line.recv(1 << 16)
     return line
 
 
@@ -90,7 +107,9 @@ def main(host: str, port: str, token: str, *numbers: str) -> None:
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     flood = Flood(host, int(port), request, int(connections))
     flood.submit(seconds, rate)
-    print(json.dumps(summarise(flood)), flush=True)
+    told = json.dumps(summarise(flood))
+    flood.drain()
+    print(told, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 from ganger.core.errors import FormatTooNew
 from ganger.node.guardian.folder import RunFolder
 from ganger.node.guardian.messages import (
+    PROTOCOL,
     End,
     Forget,
     Frames,
@@ -132,10 +133,10 @@ def test_an_order_waits_for_room_behind_those_before_it_and_can_be_taken_back(tm
 def test_a_newer_node_and_this_guardian_speak_the_older_protocol(tmp_path: Path) -> None:
     async def check() -> None:
         async with foreigner(tmp_path) as newer:
-            newer.say(_pack_map({"type": "hello", "epoch": 5, "newest": 3, "oldest": 1, "colour": "blue"}))
+            newer.say(_pack_map({"type": "hello", "epoch": 5, "newest": PROTOCOL + 1, "oldest": 1, "colour": "blue"}))
             welcome, listing = newer.hear(), newer.hear()
             assert isinstance(welcome, Welcome)
-            assert welcome.protocol == 2
+            assert welcome.protocol == PROTOCOL
             assert isinstance(listing, Listing)
             assert [(it.task, it.fence) for it in listing.running] == [(1, 1)]
             newer.say(_pack_map({"type": "stop", "task": 1, "fence": 1, "text": "enough", "urgency": 9}))
@@ -152,7 +153,7 @@ def _pack_map(message: dict[str, object]) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-@pytest.mark.parametrize("hello", [Hello(5, newest=4, oldest=3), Hello(5, newest=0, oldest=0)])
+@pytest.mark.parametrize("hello", [Hello(5, newest=PROTOCOL + 2, oldest=PROTOCOL + 1), Hello(5, newest=0, oldest=0)])
 def test_a_node_without_a_common_protocol_is_refused_and_nothing_is_touched(tmp_path: Path, hello: Hello) -> None:
     async def check() -> None:
         async with foreigner(tmp_path) as other:

@@ -21,6 +21,7 @@ from ganger.engine.stores.sqlite import SqliteStore
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
+    from ganger.assembly.otel import OpenTelemetry
     from ganger.assembly.remote.engine import RemoteEngine
     from ganger.assembly.remote.source import RemoteSource
     from ganger.engine.stores.postgres import PostgresStore
@@ -63,6 +64,17 @@ async def open_parts(
                 raise BadInput(f"{said}, with --store sqlite:<path>", store=settings.store)
             case _:
                 raise BadInput(f"no store is called {scheme!r}; {_STORES}", store=settings.store)
+
+
+def load_exporter() -> "OpenTelemetry":
+    """What sends spans; BadInput if it is not installed."""
+    try:
+        from ganger.assembly.otel import open_exporter
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise BadInput("traces need OpenTelemetry: pip install 'ganger[otel]'", field="traces") from None
+    return open_exporter()
 
 
 async def _open_postgres(url: str, clock: Clock, entropy: Entropy) -> "PostgresStore":

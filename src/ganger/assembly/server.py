@@ -20,6 +20,7 @@ from ganger.assembly.location import locate_own
 from ganger.assembly.registry import open_parts
 from ganger.assembly.settings import Settings
 from ganger.assembly.tokens import Keepers, TokenFile
+from ganger.assembly.tracing import trace_tasks
 from ganger.assembly.webhooks import WebhookService, read_rule
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, Conflict
@@ -133,7 +134,11 @@ async def open_server(
         meter = Meter(engine.store, clock, telemetry)
         rule, sign = read_rule(settings), _make_sign(settings)
         hooks = WebhookService(settings, engine, clock, SystemEntropy(), telemetry=telemetry)
-        table = await _list_routes(engine, news, visits, limits, sign, jobs=jobs, meter=meter, outbound=rule)
+        await stack.enter_async_context(trace_tasks(settings, engine, telemetry))
+        traced = bool(settings.traces)
+        table = await _list_routes(
+            engine, news, visits, limits, sign, jobs=jobs, meter=meter, outbound=rule, traces=traced
+        )
         hosts = _name_hosts(settings)
         workers = WorkerDoor(jobs)
         streams = StreamPlan(
@@ -276,8 +281,9 @@ async def _list_routes(
     jobs: JobsBackend,
     meter: Meter,
     outbound: Rule,
+    traces: bool,
 ) -> Table:
-    backend = Backend(engine, news, limits, (await engine.store.directory()).tag, outbound)
+    backend = Backend(engine, news, limits, (await engine.store.directory()).tag, outbound, traces)
     routes = [*list_routes(backend), *list_health_routes(engine), *list_metric_routes(engine, meter, visits.__len__)]
     routes += list_stat_routes(meter, news)
     routes += list_schedule_routes(backend, SystemClock())

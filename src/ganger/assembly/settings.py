@@ -23,8 +23,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field is set in `ganger.toml` by its name, and in the environment by GANGER_ and its name in capitals."""
 
     store: str = "sqlite:ganger.db"
-    """Where the tasks are: `sqlite:<path>`, `memory:` for a store that ends with the process, or the address of a
-    server, `http://host:port`."""
+    """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `memory:` for a store that ends with
+    the process, or the address of a server, `http://host:port`."""
 
     url: str = ""
     """The address of a server that has the tasks. It counts in place of `store`, unless a flag or GANGER_STORE names
@@ -86,6 +86,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log_format: str = ""
     """How a server or a node logs what happens, on its standard output: `text` or `json`; empty means not at all."""
+
+    traces: str = ""
+    """Where a server sends traces of tasks: `otlp`, as the variables OTEL_... say; empty means nowhere."""
 
     grace: str = ""
     """How long a node that drains waits for what runs, as `90s` or `5m`; empty means as long as it takes."""

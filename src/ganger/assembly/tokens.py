@@ -23,7 +23,7 @@ from ganger.assembly.key import read_key
 from ganger.assembly.location import Location
 from ganger.core import names
 from ganger.core.clock import Clock, Entropy, Wall
-from ganger.core.errors import Conflict, Damage, FormatTooNew, NotAuthenticated, NotFound
+from ganger.core.errors import BadNumber, Conflict, Damage, FormatTooNew, NotAuthenticated, NotFound
 from ganger.core.token import read_token
 from ganger.faces.http.grants import Grant, check_scopes
 from ganger.runtime.disk import opened, sync_folder, translated, write_whole
@@ -34,6 +34,8 @@ _BYTES: Final = 32
 _SHOWN: Final = 8
 _VERSION: Final = 1
 _LARGEST: Final = 16 << 20
+_SLOWEST: Final = 0.01
+_FASTEST: Final = 1e6
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,13 +46,15 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scopes: list[str]
     created: int
     expires: int | None = None
+    rate: float | None = None
 
     @property
     def id(self) -> str:
         return self.hash[:_SHOWN]
 
     def grant(self) -> Grant:
-        return Grant(self.id, self.name, frozenset(self.scopes), None if self.expires is None else Wall(self.expires))
+        expires = None if self.expires is None else Wall(self.expires)
+        return Grant(self.id, self.name, frozenset(self.scopes), expires, rate=self.rate)
 
 
 class _File(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,6 +78,7 @@ class TokenFile:
         self._entropy = entropy
         self._seen: tuple[int, int, int] | None = None
         self._by_hash: dict[str, Kept] = {}
+        self._grants: dict[str, Grant] = {}
         self.refresh()
 
     @property
@@ -88,6 +93,7 @@ class TokenFile:
             if stamp == self._seen:
                 return False
             self._by_hash = {} if stamp is None else {kept.hash: kept for kept in _read(self.path)}
+        self._grants = {kept.hash: kept.grant() for kept in self._by_hash.values()}
         self._seen = stamp
         return True
 
@@ -99,7 +105,7 @@ class TokenFile:
             kept = self._by_hash.get(digest)
         if kept is None or not hmac.compare_digest(kept.hash, digest) or self._is_over(kept):
             return None
-        return kept.grant()
+        return self._grants[digest]
 
     def holds(self, grant: Grant) -> bool:
         return any(kept.grant() == grant and not self._is_over(kept) for kept in self._by_hash.values())
@@ -111,9 +117,13 @@ class TokenFile:
         self.refresh()
         return list(self._by_hash.values())
 
-    def add(self, name: str, scopes: Iterable[str], lifetime: int | None = None) -> Made:
-        """A new token; Conflict if one has the name. `lifetime` in milliseconds, None: until it is removed."""
+    def add(self, name: str, scopes: Iterable[str], lifetime: int | None = None, rate: float | None = None) -> Made:
+        """A new token; Conflict if one has the name. `lifetime` in milliseconds, None: until it is removed.
+
+        `rate` is how many requests it may make in a second; None: as many as the server allows each, 0: any number.
+        """
         token, kept = self._make(name, scopes, lifetime)
+        kept = msgspec.structs.replace(kept, rate=_check_rate(rate))
         with self._locked() as tokens:
             if any(known.name == name for known in tokens):
                 raise Conflict(f"a token is called {name!r} already: remove it, or take another name", name=name)
@@ -181,6 +191,12 @@ class Keepers:
 
     def holds(self, grant: Grant) -> bool:
         return grant.lease is not None or self._tokens.holds(grant)
+
+
+def _check_rate(rate: float | None) -> float | None:
+    if rate is not None and not (rate == 0 or _SLOWEST <= rate <= _FASTEST):
+        raise BadNumber(f"rate is {rate:g} requests a second; give {_SLOWEST:g} to {_FASTEST:g}, or 0", field="rate")
+    return rate
 
 
 def _hash(token: str) -> str:

@@ -1,6 +1,7 @@
 """`ganger up`: the server, upkeep and a node on one file, in the foreground, with a view of what happens."""
 
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ from ganger.cli.server import take_insecure, take_listen, take_log_format
 from ganger.cli.words import read_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from rich.console import Group
 
@@ -58,7 +59,6 @@ def up(store: str | None, quiet: bool, **given: Any) -> None:
 
 
 async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Ending":
-    import asyncio
     from contextlib import AsyncExitStack
     from pathlib import Path
 
@@ -88,14 +88,23 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
         await stack.enter_async_context(log_facts(opened.engine, log, _choose_facts(opened.node, sock is not None)))
         await stack.enter_async_context(syncing(_apps(given, settings), settings.store, paths))
         say("try in another terminal: ganger submit -- echo hello")
-        watched = watched and not settings.log_format
-        watching = [asyncio.ensure_future(_watch(opened.engine))] if watched else []
-        ending = await serve(opened.node, calls, Notifier(find_notify()))
-        for view in watching:
+        await stack.enter_async_context(_watching(opened.engine, watched and not settings.log_format))
+        return await serve(opened.node, calls, Notifier(find_notify()))
+
+
+@asynccontextmanager
+async def _watching(engine: "Engine", watched: bool) -> "AsyncIterator[None]":
+    """With a view of what happens, if it is wanted."""
+    import asyncio
+
+    view = asyncio.ensure_future(_watch(engine)) if watched else None
+    try:
+        yield
+    finally:
+        if view is not None:
             view.cancel()
-        # A terminal that was closed fails the view, and nothing else.
-        await asyncio.gather(*watching, return_exceptions=True)
-    return ending
+            # A terminal that was closed fails the view, and nothing else.
+            await asyncio.gather(view, return_exceptions=True)
 
 
 def _read_settings(store: str | None, given: dict[str, Any]) -> "tuple[Settings, dict[str, Any]]":

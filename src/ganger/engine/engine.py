@@ -27,7 +27,7 @@ from ganger.engine import (
     settle,
     submit,
 )
-from ganger.engine.blob import Blobs
+from ganger.engine.blob import BlobRef, Blobs
 from ganger.engine.claim import Desk, check_claim
 from ganger.engine.follow import EVERYTHING, Wanted
 from ganger.engine.limits import Limits
@@ -86,15 +86,16 @@ class Engine:
         *,
         under: Lease | None = None,
         act: Act | None = None,
-        data: Sequence[tuple[int, str, bytes]] = (),
+        data: Sequence[tuple[int, str, bytes | BlobRef]] = (),
     ) -> Submitted:
         """Store new tasks, all or none; durable when it returns. Uses: submit.
 
         `under`: only if the submitter holds this lease. `data` are values that tasks are born with: the index of the
-        task, the key, the content. To send it again safely give keys with on_conflict `return`.
+        task, the key, the content, or what `keep` made of it (as `spec` it takes the place of the task's own). To send
+        it again safely give keys with on_conflict `return`.
         Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, StoreFull.
         """
-        kept = [(index, await output.make_datum(self._places, key, content)) for index, key, content in data]
+        kept = [(index, await output.make_born_datum(self._places, key, content)) for index, key, content in data]
         return await submit.submit(
             self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept
         )
@@ -167,8 +168,16 @@ class Engine:
         """Store many notes of holders at once, as they are; returns the refused by index and verdict. Uses: write."""
         return await self.store.write(tuple(notes))
 
+    async def keep(self, content: AsyncIterator[bytes]) -> bytes | BlobRef:
+        """Take content in before anything names it: what is small is given back, what is large is safe as a blob.
+
+        It is never whole in memory. What nobody names within a day is collected. The store is not asked.
+        Raises StoreFull, PayloadTooLarge where there is no place for blobs, and whatever the content raises.
+        """
+        return await output.keep(self._places, content)
+
     async def put_data(
-        self, writer: Lease | TaskId, key: str, content: bytes | AsyncIterator[bytes], *, only_if_unset: bool = False
+        self, writer: Lease | TaskId, key: str, content: output.Content, *, only_if_unset: bool = False
     ) -> None:
         """Keep a named value of a task: its holder's while it runs, an operator's (by id) while it is not final.
 

@@ -106,7 +106,7 @@ async def post(
     url = check_url(text, rule)
     async with asyncio.timeout(DEADLINE):
         addresses = await _resolve(url, rule)
-        return await _ask(url, addresses[0], _write_request(url, body, headers), tls)
+        return await _ask(url, addresses, _write_request(url, body, headers), tls)
 
 
 async def _resolve(url: SplitResult, rule: Rule) -> Sequence[str]:
@@ -128,10 +128,22 @@ def _write_request(url: SplitResult, body: bytes, headers: Mapping[str, str]) ->
     return "\r\n".join(lines).encode("ascii") + body
 
 
-async def _ask(url: SplitResult, address: str, request: bytes, tls: ssl.SSLContext | None) -> Answered:
+async def _connect(
+    url: SplitResult, addresses: Sequence[str], tls: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first of the addresses that answers: a machine may have no way to some of them."""
     secure = (tls or ssl.create_default_context()) if url.scheme == "https" else None
-    name = url.hostname if secure else None
-    reader, writer = await asyncio.open_connection(address, _port(url), ssl=secure, server_hostname=name, limit=_LINE)
+    name, trouble = url.hostname if secure else None, OSError("there is nobody to ask")
+    for address in addresses:
+        try:
+            return await asyncio.open_connection(address, _port(url), ssl=secure, server_hostname=name, limit=_LINE)
+        except OSError as error:
+            trouble = error
+    raise trouble
+
+
+async def _ask(url: SplitResult, addresses: Sequence[str], request: bytes, tls: ssl.SSLContext | None) -> Answered:
+    reader, writer = await _connect(url, addresses, tls)
     try:
         writer.write(request)
         await writer.drain()

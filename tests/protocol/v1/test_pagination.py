@@ -1,8 +1,11 @@
 """The section Pagination: parameters in the address, and `pagination` in answers that have more to come."""
 
+import asyncio
+import random
+from pathlib import Path
 from typing import Any
 
-from tests.protocol.v1.harness import Site, command, story
+from tests.protocol.v1.harness import Site, command, story, story_in
 
 
 @story
@@ -75,3 +78,47 @@ async def test_each_node_is_seen_once_while_others_come_and_go(site: Site) -> No
     seen += [node["id"] for node in page]
 
     assert seen == ids
+
+
+STAYING = 60
+WRITERS = 3
+READERS = 6
+
+
+@story_in
+async def test_each_node_is_seen_exactly_once_by_many_readers_under_concurrent_writes(site: Site, folder: Path) -> None:
+    staying = set(await site.add(*(command() for _ in range(STAYING))))
+    dice = random.Random(7)
+    writing = [asyncio.ensure_future(_bustle(site, random.Random(dice.random()))) for _ in range(WRITERS)]
+    try:
+        seen = await asyncio.gather(*(_read_all(site, random.Random(dice.random())) for _ in range(READERS)))
+    finally:
+        for writer in writing:
+            writer.cancel()
+        await asyncio.wait(writing)
+    for ids in seen:
+        assert len(ids) == len(set(ids))
+        assert ids == sorted(ids, key=int)
+        assert staying <= set(ids)
+
+
+async def _bustle(site: Site, dice: random.Random) -> None:
+    """Add nodes, change some of them and remove others, without end."""
+    own: list[str] = []
+    while True:
+        own += await site.add(*(command(str(dice.random())) for _ in range(dice.randint(1, 4))))
+        node = own.pop(dice.randrange(len(own)))
+        if dice.random() < 0.5:
+            await site.ask("PATCH", f"/v1/nodes/{node}", {"metadata": {"priority": dice.randint(1, 9)}})
+        else:
+            await site.ask("DELETE", f"/v1/nodes/{node}")
+
+
+async def _read_all(site: Site, dice: random.Random) -> list[str]:
+    """All nodes in pages of any size. The reader ends at a page that is not followed by another at that moment."""
+    page = await site.get(f"/v1/nodes?limit={dice.randint(1, 9)}")
+    seen: list[str] = []
+    while isinstance(page, dict) and len(seen) < 4 * STAYING:
+        seen += [node["id"] for node in page["nodes"]]
+        page = await go_on(site, f"/v1/nodes?limit={dice.randint(1, 9)}", page)
+    return seen if isinstance(page, dict) else seen + [node["id"] for node in page]

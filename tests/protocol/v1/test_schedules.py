@@ -62,6 +62,7 @@ async def test_the_next_ticks_are_told(site: Site) -> None:
     told = await site.get("/v1/schedules/nightly/ticks?after=0&limit=3")
     assert told == {"ticks": [day * 24 * 60 * MINUTE + 150 * MINUTE for day in range(3)]}
     assert len((await site.get("/v1/schedules/nightly/ticks"))["ticks"]) == 5
+    assert len((await site.get(f"/v1/schedules/nightly/ticks?after={(1 << 47) - 1}"))["ticks"]) == 5
     for query in ("after=x", "limit=0", "after=-1", f"after={1 << 60}", "odd=1"):
         await site.refuse(400, "GET", f"/v1/schedules/nightly/ticks?{query}")
 
@@ -113,6 +114,7 @@ async def test_a_wrong_schedule_is_refused_with_a_sentence(site: Site) -> None:
     for body in [{}, {"every": 1}, {"data": {"odd": 1}}, {"odd": 1}, {"metadata": {"priority": -1}}, {"cron": "x"}]:
         await site.refuse(400, "PATCH", "/v1/schedules/nightly", body)
     await site.refuse(409, "POST", "/v1/schedules", nightly())
+    await site.refuse(413, "POST", "/v1/schedules", nightly("x", data={"command": "x" * 600_000}))
     await site.refuse(404, "POST", "/v1/schedules", nightly("x", metadata={"type": "command", "queue": "none"}))
 
 

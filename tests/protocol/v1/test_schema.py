@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.errors import SchemathesisError
 from schemathesis.core.failures import FailureGroup
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -54,7 +55,7 @@ def test_requests_made_from_the_description_get_answers_that_it_describes(server
     url, token = server
     headers = {"authorization": f"Bearer {token}"}
     schema = schemathesis.openapi.from_dict(httpx2.get(f"{url}/openapi.json").json())
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     told = [operation for operation in operations if not _streams(operation)]
     assert len(told) > 25
     for node in ({"type": "command"}, {"type": "command", "parent": "1"}):

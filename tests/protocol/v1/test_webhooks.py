@@ -29,7 +29,7 @@ class Heard(NamedTuple):
 
 
 class Receiver:
-    """A server on loopback that answers with one status after another, the last of them for ever."""
+    """A server on loopback that answers with one status after another, the last of them for ever; 0: not at all."""
 
     def __init__(self, *statuses: int) -> None:
         self.url = ""
@@ -43,7 +43,8 @@ class Receiver:
             headers = {name.lower(): value for name, _, value in lines}
             self.heard.put_nowait(Heard(headers, await reader.readexactly(int(headers["content-length"]))))
             status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
-            writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status)
+            if status:
+                writer.write(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status)
             await writer.drain()
             await reader.read()
         writer.transport.abort()
@@ -140,6 +141,24 @@ def test_a_server_that_starts_again_delivers_what_was_left(tmp_path: Path) -> No
             async with serve(tmp_path, webhook_hosts="127.0.0.1") as again:
                 await again.engine.kick([hook], by="test")
                 assert (await receiver.hear()).told["id"] == node
+
+    asyncio.run(tell())
+
+
+def test_a_delivery_that_is_under_way_when_the_server_stops_is_made_again(tmp_path: Path) -> None:
+    async def tell() -> None:
+        async with receive(0, 200) as receiver:
+            async with serve(tmp_path, webhook_hosts="127.0.0.1") as site:
+                (node,) = await site.add(command(webhook=receiver.url))
+                hook = await find_hook(site, node)
+                await site.put(f"/v1/scheduler/kill?id={node}")
+                await receiver.hear()
+                began = asyncio.get_running_loop().time()
+            assert asyncio.get_running_loop().time() - began < 10
+            async with serve(tmp_path, webhook_hosts="127.0.0.1") as again:
+                assert (await receiver.hear()).told["id"] == node
+                (ended,) = await again.get(f"/v1/scheduler/wait?id={hook}")
+                assert ended["state"] == "finished"
 
     asyncio.run(tell())
 

@@ -8,6 +8,7 @@ import pytest
 from ganger.core.errors import TaskNotFound
 from ganger.core.graph import Edge, Join
 from ganger.core.ids import TaskId
+from ganger.core.node import Vitals
 from ganger.core.outcome import Crashed, Fail, Hold, Killed, Succeed
 from ganger.core.queue import OnLost
 from ganger.core.retry import Fixed, Retry, to_text
@@ -94,6 +95,16 @@ def test_nodes_without_a_free_slot_are_named() -> None:
         await stage.take_one(small)
         (reason,) = (await ask(stage, waiting)).reasons
         assert (reason.code, reason.fields["nodes"]) == ("limit_slots", ["small"])
+
+    play(scenario)
+
+
+def test_a_node_without_a_limit_that_says_it_is_busy_has_no_free_slot() -> None:
+    async def scenario(stage: Stage) -> None:
+        (task,) = await stage.submit_many(1)
+        for used, code in ((1, "limit_slots"), (0, "next")):
+            await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1, used=used))
+            assert await codes(stage, task) == [code]
 
     play(scenario)
 

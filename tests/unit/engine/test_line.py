@@ -46,6 +46,19 @@ def test_what_is_ready_is_given_at_once() -> None:
     play(scenario)
 
 
+def test_who_got_less_than_it_asked_for_asks_again_only_when_something_came() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(1)
+        assert len(await stage.engine.wait_claim(stage.ask(2))) == 1
+        asked = stage.store.asked["exchange"]
+        (waiting,) = await line_up(stage, [stage.node], most=2)
+        assert stage.store.asked["exchange"] == asked
+        await stage.submit_many(1)
+        assert len(await waiting) == 1
+
+    play(scenario)
+
+
 def test_whoever_came_first_is_served_first() -> None:
     async def scenario(stage: Stage) -> None:
         bob = await stage.join("bob")

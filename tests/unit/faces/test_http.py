@@ -127,6 +127,16 @@ def test_a_rate_is_spent_and_comes_back() -> None:
     assert not rates.is_spent("a")
 
 
+def test_whoever_takes_too_much_is_told_how_long_to_wait() -> None:
+    clock = FakeClock()
+    rates = Rates(clock, 2)
+    assert [rates.take("a") for _ in range(3)] == [0, 0, 0.5]
+    assert rates.take("b") == 0
+    clock.advance(500)
+    assert [rates.take("a"), rates.take("a")] == [0, 0.5]
+    assert [rates.take("slow", 0.1), rates.take("slow", 0.1)] == [0, 10]
+
+
 def test_a_rate_remembers_so_many_names_and_no_more() -> None:
     rates = Rates(FakeClock(), 1)
     for number in range(5_000):

@@ -97,7 +97,7 @@ class HttpDoor:
         if route.waits in request.query:
             await request.load()
             return await self.visits.attend(_call(route, request), request.grant, receive)
-        if route.need in _PUT_OFF:
+        if self._at_once >= self._limits.crowd and route.need in _PUT_OFF:
             self._refuse_if_behind(scope)
         return await self._hurry(route, request)
 

@@ -17,8 +17,10 @@ class HttpLimits(NamedTuple):
     idle: int = 60
     write: float = 30.0
     beat: float = 15.0
-    late: float = 0.015
+    late: float = 0.01
     """A request that begins so long after it came is refused, while that happens for longer than a moment."""
+    crowd: int = 100
+    """With fewer at once nobody is refused for being late: those who are there wait for each other."""
     connections: int = 4_096
     at_once: int = 1_000
     visits: int = 3_000

@@ -16,7 +16,8 @@ class Pressure:
 
     def __init__(self, late: float) -> None:
         self._late = late
-        self._since = self._last = self._until = 0.0
+        self._since = self._until = 0.0
+        self._last = -_CALM
 
     def refuses(self, arrived: float, now: float) -> bool:
         """Is a request that came then, and begins now, one too many?"""

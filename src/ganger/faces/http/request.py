@@ -44,8 +44,8 @@ class Request:
 
     @property
     def unread(self) -> bool:
-        """Has the client sent a body, or may it still, that nobody has read?"""
-        return not self._done
+        """May the client still be sending a body that nobody has read?"""
+        return not self._done and WHOLE not in self._scope
 
     async def drain(self) -> None:
         """Take in the rest of a small body: a connection that is closed on unread bytes takes its answer with it."""
@@ -59,7 +59,7 @@ class Request:
 
     async def load(self) -> None:
         """Read the body ahead: whoever watches for the client's end from now on would take it away."""
-        if self.unread:
+        if not self._done:
             self._whole = await self.body()
 
     async def body(self) -> bytes:

@@ -29,7 +29,7 @@ _MOST: Final = 10_000
 class Backend:
     """The engine behind the door. `tag` is the store's own number. `writing` lets one change of a value be whole.
 
-    `outbound` says which webhooks may be told.
+    `outbound` says which webhooks may be told. `traces`: nodes keep the trace that they were added in.
     """
 
     engine: Engine
@@ -37,6 +37,7 @@ class Backend:
     limits: HttpLimits
     tag: int
     outbound: Rule = field(default_factory=Rule)
+    traces: bool = False
     entropy: Entropy = field(default_factory=SystemEntropy)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -17,6 +17,7 @@ from ganger.faces.v1 import repeats
 from ganger.faces.v1.backend import Backend
 from ganger.faces.v1.finding import FILTERS, Finder, Found
 from ganger.faces.v1.flags import read_flag, read_limit
+from ganger.faces.v1.traces import give_context
 from ganger.faces.v1.values import Values
 from ganger.faces.v1.webhooks import Webhooks
 from ganger.wire.v1 import answers, requests
@@ -84,13 +85,12 @@ class Nodes:
         drafts = repeats.give_keys(requests.read_nodes(await request.body()), request)
         queues = await self._find_queues(drafts, request.grant)
         drafts = [draft._replace(task=draft.task._replace(queue=queues[draft.queue])) for draft in drafts]
+        drafts = give_context(drafts, request) if self._backend.traces else drafts
         asked, drafts = len(drafts), await self._webhooks.attach(drafts, request.grant)
         made = await self._submit(drafts, request.grant)
         existing = set(made.existing)
         await repeats.compare_after(self._engine, drafts, made.ids, existing)
-        return answer_json(
-            [_tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201
-        )
+        return answer_json([_tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201)
 
     async def _submit(self, drafts: Sequence[requests.Draft], grant: Grant) -> Submitted:
         """Store the nodes, and look at their keys again if somebody took one of them in between."""

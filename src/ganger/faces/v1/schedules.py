@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ganger.core.clock import Clock
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, PayloadTooLarge
 from ganger.core.ids import QueueId
 from ganger.core.retry import from_text
 from ganger.core.task import NewTask
@@ -23,7 +23,12 @@ from ganger.wire.v1.specs import show_spec
 from ganger.wire.v1.words import name_type
 
 _MOST_TICKS: Final = 1_000
-_LATEST: Final = 1 << 52
+_LATEST: Final = 1 << 47
+"""Some four thousand years: what calendars can count."""
+
+_LARGEST: Final = 512 << 10
+"""A schedule is read whole, with what its ticks add inside of it."""
+
 _PATH: Final = "/v1/schedules"
 _TICKS: Final = frozenset({"after", "limit"})
 
@@ -126,6 +131,8 @@ class ScheduleDoor:
 
     def _check(self, work: Work) -> None:
         """BadInput now, rather than at the first tick."""
+        if len(work.spec) > _LARGEST:
+            raise PayloadTooLarge(f"what a tick adds has more than {_LARGEST} bytes", limit=_LARGEST)
         check_tasks([NewTask(**{field: getattr(work, field) for field in work.__struct_fields__})], self._engine.limits)
 
     async def _show(self, name: str, status: int = 200) -> Answer:

@@ -43,12 +43,13 @@ class Courier(NamedTuple):
 class WebhookRun:
     """One delivery. It is bounded in time, and may happen twice: so it needs no trust in its lease."""
 
-    def __init__(self, assignment: Assignment, courier: Courier) -> None:
+    def __init__(self, assignment: Assignment, courier: Courier, over: "Callable[[WebhookRun], None]") -> None:
         self._claimed = assignment.claimed
         self._spec = assignment.spec
         self._courier = courier
-        self._why: str | None = None
+        self._unfinished: Outcome = Release()
         self._work = asyncio.create_task(self._deliver(), name=f"webhook {self.task}")
+        self._work.add_done_callback(lambda _: over(self))
 
     @property
     def task(self) -> TaskId:
@@ -63,10 +64,14 @@ class WebhookRun:
 
     async def ended(self) -> Ended:
         await asyncio.wait([self._work])
-        return Ended(Killed(self._why) if self._work.cancelled() else self._work.result())
+        return Ended(self._unfinished if self._work.cancelled() else self._work.result())
 
     async def stop(self, reason: str) -> None:
-        self._why = reason
+        self._unfinished = Killed(reason)
+        self._work.cancel()
+
+    def give_back(self) -> None:
+        """Leave it to another: whether it arrived is not known."""
         self._work.cancel()
 
     def withdraw(self) -> None:
@@ -119,13 +124,21 @@ class WebhookExecutor:
 
     def __init__(self, courier: Courier) -> None:
         self._courier = courier
+        self._runs: set[WebhookRun] = set()
 
     async def start(self, assignment: Assignment) -> WebhookRun:
-        return WebhookRun(assignment, self._courier)
+        run = WebhookRun(assignment, self._courier, self._runs.discard)
+        self._runs.add(run)
+        return run
 
     async def adopt(self) -> Sequence[WebhookRun]:
         """Deliveries end with their process, and are made again."""
         return []
 
     async def close(self, *, leave_running: bool) -> None:
-        """Each delivery ends by itself within seconds."""
+        """Deliveries that are under way are made again, by whoever comes next."""
+        runs = list(self._runs)
+        for run in runs:
+            run.give_back()
+        for run in runs:
+            await run.ended()

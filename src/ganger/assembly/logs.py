@@ -1,0 +1,47 @@
+"""The log of a process: where the settings ask for one."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+from ganger.assembly.settings import Settings
+from ganger.core.errors import BadInput
+from ganger.core.event import Event
+from ganger.engine.engine import Engine
+from ganger.engine.telling import Telling, all_of_them
+from ganger.runtime.clock import SystemClock
+from ganger.runtime.logs import LineLog, LogFormat, Stream
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+_KNOWN: Final = tuple(form.value for form in LogFormat)
+
+
+@contextmanager
+def open_log(settings: Settings, stream: Stream) -> Iterator[Telemetry]:
+    """What the parts of this process are to tell their events to, until the end of the context."""
+    if not settings.log_format:
+        yield SILENT
+        return
+    if settings.log_format not in _KNOWN:
+        raise BadInput(f"log_format is {settings.log_format!r:.40}; write text or json", field="log_format")
+    log = LineLog(stream, LogFormat(settings.log_format), SystemClock())
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@asynccontextmanager
+async def log_facts(
+    engine: Engine, telemetry: Telemetry, wanted: Callable[[Event], bool] = all_of_them
+) -> AsyncIterator[None]:
+    """Have the facts about tasks in the log too, if there is one."""
+    if telemetry is SILENT:
+        yield
+        return
+    telling = Telling(engine, telemetry, wanted)
+    await telling.start()
+    try:
+        yield
+    finally:
+        await telling.stop()

@@ -1,0 +1,105 @@
+"""Delivers webhooks from the server's process: a small node of its own, once there is something to deliver."""
+
+import asyncio
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Final
+
+from ganger.assembly.secrets import locate_secrets
+from ganger.assembly.settings import Settings
+from ganger.assembly.source import EngineSource
+from ganger.core.clock import Clock, Entropy
+from ganger.core.errors import BadInput, QueueNotFound
+from ganger.core.ids import TaskId
+from ganger.engine.engine import Engine
+from ganger.engine.store import QUEUES_TOPIC, RESET_TOPIC
+from ganger.node.executors.webhook import Courier, WebhookExecutor
+from ganger.node.node import Node
+from ganger.node.options import NodeOptions
+from ganger.node.outbound import Rule
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.v1.webhooks import KEY, KIND, MARK, QUEUE, make_message
+
+_SLOTS: Final = 8
+_LOOK: Final = 60.0
+_BYTES: Final = 32
+
+
+def read_rule(settings: Settings) -> Rule:
+    """Which hosts may be told besides those of the public internet."""
+    names = [name.strip().lower() for name in settings.webhook_hosts.split(",") if name.strip()]
+    if any("/" in name for name in names):
+        raise BadInput("webhook_hosts has names, or name:port, with commas between them", field="webhook_hosts")
+    return Rule(frozenset(names))
+
+
+class WebhookService(Service):
+    """Waits until there is a queue of webhooks, and works on it from then on."""
+
+    def __init__(
+        self, settings: Settings, engine: Engine, clock: Clock, entropy: Entropy, *, telemetry: Telemetry = SILENT
+    ) -> None:
+        super().__init__("webhooks", telemetry=telemetry)
+        self._settings = settings
+        self._engine = engine
+        self._clock = clock
+        self._entropy = entropy
+        self._key = entropy.token(_BYTES).hex()
+
+    async def run(self) -> None:
+        changed = asyncio.Event()
+        unlisten = self._engine.store.listen((QUEUES_TOPIC, RESET_TOPIC), lambda _: changed.set())
+        try:
+            await self._wait_for_queue(changed)
+        finally:
+            unlisten()
+        if not self.draining.is_set():
+            await self._work()
+
+    async def _wait_for_queue(self, changed: asyncio.Event) -> None:
+        while not self.draining.is_set():
+            changed.clear()
+            with suppress(QueueNotFound):
+                await self._engine.queues.named(QUEUE)
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), _LOOK)
+
+    async def _work(self) -> None:
+        node = self._make_node()
+        try:
+            await node.start()
+            await self.draining.wait()
+            await node.drain()
+        finally:
+            await node.stop()
+
+    def _make_node(self) -> Node:
+        name = f"webhooks-{self._entropy.token(4).hex()}"
+        options = NodeOptions(name, slots=_SLOTS, queues=(QUEUE,), kinds=(KIND,))
+        agent = f"Ganger/{version('ganger')}"
+        courier = Courier(read_rule(self._settings), self._compose, self._find_key, agent, self._clock)
+        return Node(
+            EngineSource(self._engine, self._clock), [WebhookExecutor(courier)], [], options,
+            clock=self._clock, entropy=self._entropy, telemetry=self._telemetry,
+        )  # fmt: skip
+
+    async def _compose(self, hook: TaskId, mark: str) -> bytes | None:
+        """The message about the node that the webhook belongs to. One that was removed has left it other parents."""
+        for parent, _ in (await self._engine.look(hook)).family.parents:
+            (task,) = await self._engine.tasks([parent])
+            if task is not None and (await self._engine.read_data(parent, MARK)).body == mark.encode():
+                queue = await self._engine.queues.get(task.queue)
+                return make_message(task, queue.name, hook)
+        return None
+
+    def _find_key(self) -> str:
+        """The secret of the store that signs; made when it is first needed."""
+        secrets = locate_secrets(self._settings)
+        if secrets is None:
+            return self._key
+        if (found := secrets.find(KEY)) is None:
+            secrets.put(KEY, self._key)
+            return self._key
+        return found

@@ -1,0 +1,158 @@
+"""How much there is to do: for each queue how deep it is, how old its oldest ready task is, how fast it goes, and how
+many workers it could use.
+
+All of it is cheap to ask, however many tasks there are. Counts are kept by the store. Rates are differences of its
+counters, of which a sample is kept every few seconds. The oldest ready task is the one that was added first among those
+that are ready. It is looked for in bounded steps from where the last search ended, since what lies before has run; now
+and then from the beginning, because a task that is tried again is ready once more where it was.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from typing import Final, NamedTuple
+
+from ganger.core.clock import Clock, Moment
+from ganger.core.ids import Position, QueueId
+from ganger.core.node import Node, NodeState
+from ganger.core.queue import Counts, Queue
+from ganger.core.state import LEASED, Status
+from ganger.core.task import Task
+from ganger.engine.store import Query, Store
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+WINDOW: Final = 60_000
+"""Rates are those of the last minute."""
+
+_EVERY: Final = 5_000
+_SHORTEST: Final = 1_000
+_PAGES: Final = 5
+_AGAIN: Final = 300_000
+Facts = Mapping[QueueId, Mapping[str, int]]
+
+
+class Figures(NamedTuple):
+    """One queue. `oldest` are the milliseconds since its oldest ready task became ready; None if none is, or if it
+    has not been found yet. `rates` are facts in a second, empty as long as nothing can be said.
+
+    `wanted_slots` is how many of its tasks could run at this moment, those that run included; `wanted_workers` is how
+    many workers have so many slots.
+    """
+
+    queue: Queue
+    counts: Counts
+    facts: Mapping[str, int]
+    paused: bool
+    ready: int
+    running: int
+    oldest: int | None
+    rates: Mapping[str, float]
+    wanted_slots: int
+    wanted_workers: int
+
+
+class Meter(Service):
+    """Reads the figures of one store, and keeps the samples that rates need."""
+
+    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry = SILENT) -> None:
+        super().__init__("meter", telemetry=telemetry)
+        self._store = store
+        self._clock = clock
+        self._samples: deque[tuple[Moment, Facts]] = deque(maxlen=WINDOW // _EVERY + 1)
+        self._places: dict[QueueId, tuple[Position, Moment]] = {}
+
+    async def run(self) -> None:
+        while not self.draining.is_set():
+            self.sample((await self._store.counts())[1])
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.draining.wait(), _EVERY / 1000)
+
+    def sample(self, facts: Facts) -> None:
+        """Remember how often facts were told until now."""
+        self._samples.append((self._clock.now(), facts))
+
+    async def read(self, slots: int | None = None) -> list[Figures]:
+        """The figures of all queues. Uses: directory, counts, find.
+
+        A worker is taken to have so many slots; unless that is said, as many as those that are here have on average,
+        and one if none is here.
+        """
+        directory = await self._store.directory()
+        counts, facts = await self._store.counts()
+        by_queue = {each.queue: each for each in counts}
+        here = [node for node in directory.nodes if node.live(self._clock.now()) and node.state == NodeState.ACTIVE]
+        return [
+            await self._measure(
+                queue, by_queue.get(queue.id, Counts(queue.id, {}, 0)), facts, _size(queue, here, slots)
+            )
+            for queue in directory.queues
+        ]
+
+    async def _measure(self, queue: Queue, counts: Counts, facts: Facts, size: int) -> Figures:
+        ready = counts.by_status.get(Status.QUEUED, 0)
+        running = sum(counts.by_status.get(status, 0) for status in LEASED)
+        paused = queue.paused(self._clock.wall())
+        wanted = _count_wanted(queue, ready, running, paused=paused)
+        oldest = await self._find_oldest(queue.id) if ready else None
+        age = None if oldest is None else max(0, self._clock.wall() - oldest.modified)
+        own = facts.get(queue.id, {})
+        workers = _count_workers(queue, wanted, size)
+        rates = self._rate(queue.id, own)
+        return Figures(queue, counts, own, paused, ready, running, age, rates, wanted, workers)
+
+    def _rate(self, queue: QueueId, facts: Mapping[str, int]) -> dict[str, float]:
+        now = self._clock.now()
+        before = next(((at, told) for at, told in self._samples if now - at <= WINDOW), None)
+        if before is None or now - before[0] < _SHORTEST:
+            return {}
+        seconds, then = (now - before[0]) / 1000, before[1].get(queue, {})
+        return {fact: round(max(0, number - then.get(fact, 0)) / seconds, 3) for fact, number in facts.items()}
+
+    async def _find_oldest(self, queue: QueueId) -> Task | None:
+        """The first of those that are ready. If so many steps do not find it, the next question goes on from there."""
+        for _ in range(_PAGES):
+            after = self._recall(queue)
+            page = await self._store.find(Query(queue, (Status.QUEUED,), after=after, most=1))
+            if page.tasks:
+                return page.tasks[0]
+            if page.next is None:
+                self._places.pop(queue, None)
+                return None
+            self._places[queue] = (page.next, self._since(queue))
+        return None
+
+    def _recall(self, queue: QueueId) -> Position | None:
+        """Behind which place to look; from the beginning if that was long ago."""
+        if self._clock.now() - self._since(queue) > _AGAIN:
+            del self._places[queue]
+        return self._places[queue][0] if queue in self._places else None
+
+    def _since(self, queue: QueueId) -> Moment:
+        return self._places[queue][1] if queue in self._places else self._clock.now()
+
+
+def _count_wanted(queue: Queue, ready: int, running: int, *, paused: bool) -> int:
+    """How many slots its tasks could fill: none of a paused queue begins, and no more run than its limit allows."""
+    if paused:
+        return running
+    limit = queue.policy.max_active
+    return ready + running if limit is None else max(running, min(ready + running, limit))
+
+
+def _size(queue: Queue, here: Sequence[Node], slots: int | None) -> int:
+    """How many tasks of this queue one worker runs at once."""
+    able = [node.slots or 1 for node in here if node.takes_queue(queue.name) and queue.takes_node(node.name)]
+    size = slots if slots is not None else round(sum(able) / len(able)) if able else 1
+    limit = queue.policy.max_per_node
+    return size if limit is None else min(size, limit)
+
+
+def _count_workers(queue: Queue, wanted: int, size: int) -> int:
+    """How many workers have so many slots; of a queue that names its nodes no more than those."""
+    if size < 1:
+        return 0
+    pinned = len(queue.policy.pin)
+    return min(ceil(wanted / size), pinned) if pinned else ceil(wanted / size)
