@@ -173,31 +173,53 @@ class StreamSocket(asyncio.Protocol):
             await self._await_piece()
             if not self._arrived:
                 raise ClientGone
-            piece = self._arrived.popleft()
-            self._waiting -= len(piece.data)
-            if self._paused and self._waiting <= _WAITING // 2:
-                self._paused = False
-                self._heard = self._loop.time()
-                self._transport.resume_reading()
+            piece = self._pop()
             ended = piece.ended
             yield piece.data
 
+    def _pop(self) -> Piece:
+        piece = self._arrived.popleft()
+        self._waiting -= len(piece.data)
+        if self._paused and self._waiting <= _WAITING // 2:
+            self._paused = False
+            self._heard = self._loop.time()
+            self._transport.resume_reading()
+        return piece
+
+    def take_whole(self) -> bytes | None:
+        """The message that `receive` has told, if all of it came at once; most do."""
+        return self._pop().data if self._arrived and self._arrived[0].ended else None
+
     async def text(self, most: int) -> bytes:
         """A text message, whole. Violation if it is longer than that, or no UTF-8."""
-        whole = bytearray()
-        async for piece in self.pieces():
-            whole += piece
-            if len(whole) > most:
-                raise Violation(frames.TOO_BIG, f"a text message has {most} bytes at most")
+        whole = self.take_whole()
+        if whole is None:
+            whole = await self._join(most)
+        if len(whole) > most:
+            raise Violation(frames.TOO_BIG, f"a text message has {most} bytes at most")
         try:
             whole.decode()
         except UnicodeDecodeError:
             raise Violation(frames.BAD_TEXT, "a text message is not UTF-8") from None
+        return whole
+
+    async def _join(self, most: int) -> bytes:
+        """The pieces of a message, until they are more than that."""
+        whole = bytearray()
+        async for piece in self.pieces():
+            whole += piece
+            if len(whole) > most:
+                break
         return bytes(whole)
 
     async def send_text(self, text: bytes) -> None:
         async with self._sending:
             await self._write(frames.encode(Opcode.TEXT, text))
+
+    async def send_bytes(self, data: bytes) -> None:
+        """One binary message in one frame."""
+        async with self._sending:
+            await self._write(frames.encode(Opcode.BINARY, data))
 
     async def send_binary(self, content: AsyncIterator[bytes]) -> None:
         """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""

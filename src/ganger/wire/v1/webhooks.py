@@ -20,7 +20,8 @@ MARK: Final = "webhook-mark"
 KEY: Final = "webhook-key"
 """The secret with which messages are signed."""
 
-_RETRY: Final = to_text(Retry(8, Exponential(5_000, 3.0, 3_600_000, 0.25)))
+_RETRY: Final = to_text(Retry(8, Exponential(40_000, 3.0, 3_600_000, 0.25)))
+"""Not sooner than half a minute: for so long a task that failed waits for another holder than the one it failed on."""
 
 
 class WebhookSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

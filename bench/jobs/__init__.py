@@ -1,0 +1,1 @@
+"""Jobs through websocket workers, beside a server that sends the same frames and does nothing else."""

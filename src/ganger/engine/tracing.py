@@ -1,0 +1,116 @@
+"""The life of a task as spans: it was submitted, waited, ran (once for each attempt), and was settled.
+
+Nothing is measured while tasks run: all times are in the store when a task has ended, and spans are made of them then.
+So tasks that nobody traces cost nothing, and it does not matter which processes had a part in them. The trace that a
+task belongs to is its value `traceparent`, as W3C writes it, given when it was submitted.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, Protocol
+
+from ganger.core.errors import TaskNotFound
+from ganger.core.ids import Position, TaskId
+from ganger.core.state import Status, is_final, status_of
+from ganger.core.task import Attempt
+from ganger.engine.engine import Engine
+from ganger.engine.store import Look
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+CONTEXT: Final = "traceparent"
+_CONTEXT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+Attributes = Mapping[str, str | int]
+
+
+class Span(NamedTuple):
+    """A stretch of time, wall clock. `below` are the spans inside of it."""
+
+    name: str
+    start: int
+    end: int
+    attributes: Attributes
+    error: str | None = None
+    below: "tuple[Span, ...]" = ()
+
+
+class Tracer(Protocol):
+    """Whoever takes spans somewhere. It must not raise and must not wait."""
+
+    def trace(self, span: Span, context: str | None) -> None:
+        """A span that is whole, of that trace; of a new one without a context."""
+        ...
+
+
+def is_context(text: str) -> bool:
+    """Is it a traceparent?"""
+    return _CONTEXT.fullmatch(text) is not None
+
+
+def draw(look: Look, queue: str) -> Span:
+    """The spans of a task that has ended."""
+    task = look.task
+    end = task.ended or task.modified
+    waits = _draw_waits(task.created, look.attempts)
+    runs = [part for attempt in look.attempts for part in _draw_attempt(attempt)]
+    status = status_of(task.status)
+    attributes: dict[str, str | int] = {
+        "ganger.task": int(task.id),
+        "ganger.queue": queue,
+        "ganger.kind": task.kind,
+        "ganger.status": str(task.status) if status is None else status.name.lower(),
+        "ganger.attempts": len(look.attempts),
+    }
+    error = None if task.status == Status.SUCCEEDED else task.reason or str(attributes["ganger.status"])
+    return Span("task", task.created, max(end, task.created), attributes, error, (*waits, *runs))
+
+
+def _draw_waits(created: int, attempts: Sequence[Attempt]) -> list[Span]:
+    """From the submission, or the end of the attempt before, to each claim."""
+    begins = [created, *(attempt.ended for attempt in attempts)]
+    return [
+        Span("wait", begin, max(begin, attempt.claimed), {"ganger.fence": int(attempt.fence)})
+        for begin, attempt in zip(begins, attempts, strict=False)
+    ]
+
+
+def _draw_attempt(attempt: Attempt) -> list[Span]:
+    """It was claimed, and ran until it was settled."""
+    said: dict[str, str | int] = {"ganger.fence": int(attempt.fence), "ganger.holder": attempt.holder}
+    started = attempt.claimed if attempt.started is None else max(attempt.started, attempt.claimed)
+    end = max(attempt.ended, started)
+    error = None if attempt.outcome == "succeed" else attempt.reason or attempt.outcome
+    told = {**said, "ganger.outcome": attempt.outcome, "ganger.code": attempt.code}
+    return [
+        Span("claim", attempt.claimed, started, said),
+        Span("run", started, end, told, error),
+        Span("settle", end, end, told),
+    ]
+
+
+class Tracing(Service):
+    """Follows the facts from its start on, and traces each task that ends."""
+
+    def __init__(self, engine: Engine, tracer: Tracer, telemetry: Telemetry = SILENT) -> None:
+        super().__init__("tracing", telemetry=telemetry)
+        self._engine = engine
+        self._tracer = tracer
+        self._after: Position | None = None
+
+    async def run(self) -> None:
+        async with aclosing(self._engine.subscribe(self._after)) as events:
+            async for event in events:
+                for entry in event.entries:
+                    if is_final(entry.status):
+                        await self._trace(entry.task)
+                self._after = event.position
+
+    async def _trace(self, task: TaskId) -> None:
+        try:
+            look = await self._engine.look(task)
+            context = (await self._engine.read_data(task, CONTEXT)).body.decode("ascii", "replace")
+            queue = await self._engine.queues.get(look.task.queue)
+        except TaskNotFound:
+            return
+        self._tracer.trace(draw(look, queue.name), context if is_context(context) else None)

@@ -1,0 +1,314 @@
+"""A worker's connection in protocol 2, whose jobs outlast it.
+
+Jobs are named by task and fence, so whatever a worker says about one is checked by the store alone, and nothing about
+jobs has to be remembered here. A worker is a node whose lease outlasts a lost connection by a minute: one that comes
+back within it, to this server or to the next, names its session and goes on; what it computed meanwhile is accepted if
+the lease still holds, and refused if not. One that does not come back loses its jobs when the lease has ended. One that
+closes in order leaves, and its jobs go back at once.
+
+How many jobs it has at a time is a limit of the node, which the store keeps; here is only whether it wants any.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any, Final, NamedTuple, assert_never
+
+import msgspec
+
+from ganger.core.errors import BadInput, GangerError, NodeGone, NodeNotFound, StaleLease, StoreError, TaskNotFound
+from ganger.core.lease import Lease
+from ganger.core.node import Node
+from ganger.core.outcome import Fail, Hold, Killed, Outcome, Succeed
+from ganger.core.queue import Queue
+from ganger.core.state import LEASED
+from ganger.core.task import Claimed
+from ganger.engine.blob import BlobRef
+from ganger.engine.store import Claim, Query
+from ganger.faces.http.grants import Grant
+from ganger.faces.http.request import ClientGone
+from ganger.faces.http.streams import StreamSocket
+from ganger.faces.jobs.backend import JobsBackend
+from ganger.faces.jobs.content import pour
+from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
+from ganger.faces.jobs.registry import LOGS
+from ganger.faces.jobs.workers import Seen
+from ganger.wire.jobs import second
+from ganger.wire.jobs.messages import ASK_STATUS, Status, WorkerStatus
+from ganger.wire.jobs.second import Code
+from ganger.wire.websocket import frames
+from ganger.wire.websocket.frames import Opcode, Violation
+
+_COME_BACK: Final = 1012
+_LOOK_AGAIN: Final = 5.0
+_TOKEN_BYTES: Final = 16
+_IN_ORDER: Final = frozenset({frames.NORMAL, frames.GOING_AWAY})
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Here(NamedTuple):
+    """A worker that was let in."""
+
+    number: int
+    identity: str
+    queue: Queue
+    node: Node
+    secret: str
+    grant: Grant | None
+
+
+class LastingSession:
+    """One connection."""
+
+    def __init__(self, backend: JobsBackend, job_type: str | None, socket: StreamSocket) -> None:
+        self._backend = backend
+        self._engine = backend.engine
+        self._job_type = job_type
+        self._socket = socket
+        self._ready = asyncio.Event()
+        self._heard = backend.clock.now()
+        self._unanswered = 0
+
+    async def run(self) -> None:
+        """Converse until one side ends it."""
+        try:
+            here = await self._admit()
+        except Violation as wrong:
+            self._socket.close(wrong.code, wrong.reason)
+            return
+        error = await _race(self._listen(here), self._deliver(here), self._beat(here), self._mind())
+        self._backend.workers.dismiss(here.number)
+        if self._socket.goodbye in _IN_ORDER:
+            await self._leave(here)
+        self._socket.close(*self._explain(error))
+
+    def _explain(self, error: BaseException | None) -> tuple[int, str]:
+        if isinstance(error, Violation):
+            return error.code, error.reason
+        if error is None or isinstance(error, ClientGone):
+            return frames.GOING_AWAY, "the server is stopping: connect again in a moment"
+        self._backend.telemetry.event("worker_session_failed", error=repr(error))
+        if isinstance(error, NodeGone):
+            return _COME_BACK, "the server lost its hold on this worker: connect again"
+        return frames.BROKEN, "the server cannot go on now: connect again later"
+
+    async def _admit(self) -> _Here:
+        """Who it is, within the grace; one that may not come in is told at the end of that."""
+        grace = self._backend.plan.pace.grace
+        patience = asyncio.ensure_future(asyncio.sleep(grace / 1000))
+        greeting = asyncio.ensure_future(self._greet())
+        await asyncio.wait([patience, greeting], return_when=asyncio.FIRST_COMPLETED)
+        if not greeting.done():
+            greeting.cancel()
+            await asyncio.wait([greeting])
+            raise Violation(frames.NOT_WANTED, f"no registration within {grace} ms")
+        said = greeting.result()
+        grant = find_grant(self._backend, self._job_type, said.token)
+        if self._backend.plan.authenticates and grant is None:
+            await patience
+            raise Violation(frames.NOT_WANTED, "the token is not one of a worker for these jobs")
+        patience.cancel()
+        return await self._enrol(said, grant)
+
+    async def _greet(self) -> second.Registration:
+        if await self._socket.receive() is not Opcode.TEXT:
+            raise Violation(frames.NOT_WANTED, "a worker registers before it says anything else")
+        said = _read(await self._socket.text(self._backend.limits.field))
+        if not isinstance(said, second.Registration):
+            raise Violation(frames.NOT_WANTED, "a worker registers before it says anything else")
+        return said
+
+    async def _enrol(self, said: second.Registration, grant: Grant | None) -> _Here:
+        queue, limits = await self._backend.find_queue(self._job_type), self._backend.limits
+        secret = self._backend.entropy.token(_TOKEN_BYTES).hex()
+        node = await self._resume(said)
+        if node is None:
+            node = await register_worker(self._engine, queue, Entry(said.id, secret, limits.polled, said.slots))
+        else:
+            secret = str(said.session).partition(".")[2]
+        now = self._backend.clock.wall()
+        seen = Seen(0, said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, "asked", now, now)
+        number = self._backend.workers.enrol(seen, lambda task: None)
+        session = second.Session(node.id, secret).encode()
+        await self._say(code=Code.WELCOME, session=session, seconds=limits.polled / 1000)
+        await self._socket.send_text(ASK_STATUS)
+        return _Here(number, said.id, queue, node, secret, grant)
+
+    async def _resume(self, said: second.Registration) -> Node | None:
+        """The node that it was before the connection was lost, if that is still there.
+
+        What the store thinks that it has, and it says that it has not, was lost on the way to it: that goes back.
+        """
+        session = second.read_session(said.session)
+        if session is None:
+            return None
+        try:
+            node = (await self._engine.nodes.beat(session.node, session.secret)).node
+        except (NodeGone, NodeNotFound):
+            return None
+        for task in (await self._engine.find(Query(holder=node.id, most=second.MOST_SLOTS))).tasks:
+            if task.status in LEASED and second.name_job(task.id, task.fence) not in said.jobs:
+                await self._engine.release(Lease(task.id, task.fence, node.id))
+        return node
+
+    async def _listen(self, here: _Here) -> None:
+        while (opcode := await self._socket.receive()) is not None:
+            if opcode is not Opcode.TEXT:
+                raise Violation(frames.NOT_WANTED, "a result is announced before it comes: send code 5 first")
+            message = _read(await self._socket.text(self._backend.limits.text))
+            self._heard, self._unanswered = self._backend.clock.now(), 0
+            await self._hear(here, message)
+
+    async def _hear(self, here: _Here, message: second.Message) -> None:
+        match message:
+            case second.Registration():
+                raise Violation(frames.NOT_WANTED, "a worker registers once")
+            case Status(status):
+                self._set_ready(here, status is WorkerStatus.READY)
+            case second.Progress():
+                await self._report(_read_job(message.job, here), message)
+            case second.Failed():
+                await self._fail(here, _read_job(message.job, here), message)
+            case second.Result(job, chunks):
+                await self._accept(here, _read_job(job, here), chunks)
+            case _:
+                assert_never(message)
+
+    def _set_ready(self, here: _Here, is_ready: bool) -> None:
+        self._backend.workers.note(here.number, "ready" if is_ready else "busy", None)
+        if is_ready:
+            self._ready.set()
+        else:
+            self._ready.clear()
+
+    async def _report(self, lease: Lease, said: second.Progress) -> None:
+        try:
+            await self._engine.progress(lease, said.percent, said.info)
+        except (StaleLease, TaskNotFound):
+            await self._say(code=Code.CANCEL, job=second.name_job(lease.task, lease.fence))
+
+    async def _fail(self, here: _Here, lease: Lease, said: second.Failed) -> None:
+        outcome = Fail(reason=said.info or "the worker says that it failed")
+        await self._settle(here, lease, outcome, said.logs)
+
+    async def _accept(self, here: _Here, lease: Lease, chunks: int) -> None:
+        result = await self._engine.keep(self._read_chunks(chunks))
+        await self._settle(here, lease, Succeed(result if isinstance(result, bytes) else None), result)
+
+    async def _read_chunks(self, chunks: int) -> AsyncGenerator[bytes, None]:
+        for _ in range(chunks):
+            if await self._socket.receive() is not Opcode.BINARY:
+                raise (
+                    ClientGone
+                    if self._socket.goodbye is not None
+                    else Violation(frames.NOT_WANTED, "a result was announced, and something else came")
+                )
+            async for piece in self._socket.pieces():
+                self._heard = self._backend.clock.now()
+                yield piece
+
+    async def _settle(self, here: _Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None) -> None:
+        """Store how an attempt ended, with what belongs to it, and tell the worker whether that was done."""
+        job, reason = second.name_job(lease.task, lease.fence), None
+        try:
+            if isinstance(beside, BlobRef):
+                await self._engine.put_data(lease, "result", beside)
+            elif isinstance(beside, str):
+                await self._engine.append_output(lease, LOGS, 0, beside.encode())
+            await self._engine.settle_by_lease(lease, outcome)
+        except (StaleLease, TaskNotFound) as error:
+            reason = error.message
+        else:
+            self._backend.workers.tally(here.identity, succeeded=isinstance(outcome, Succeed))
+        await self._say(code=Code.RECEIPT, job=job, accepted=reason is None, reason=reason)
+
+    async def _deliver(self, here: _Here) -> None:
+        """Send jobs for as long as the worker wants some; how many it may have, the store says."""
+        while True:
+            await self._ready.wait()
+            for job in await self._engine.wait_claim(Claim(here.node.id, (here.queue.id,)), _LOOK_AGAIN):
+                if self._ready.is_set():
+                    await self._send_job(job)
+                else:
+                    await self._engine.release(job.lease)
+
+    async def _send_job(self, job: Claimed) -> None:
+        size = (await self._engine.read_data(job.id, "spec", 0, 1)).size
+        name = second.name_job(job.id, job.fence)
+        await self._say(code=Code.JOB, job=name, id=self._backend.say_guid(job.id), size=size)
+        try:
+            await self._socket.send_binary(pour(self._engine, job.id, "spec", self._backend.limits.piece))
+        except GangerError as error:
+            # The worker has a part of it, and the rest cannot be read: nobody will do better with it.
+            await self._engine.settle_by_lease(job.lease, Hold(f"its payload: {error.message}"))
+            raise
+        await self._engine.start([job.lease])
+
+    async def _beat(self, here: _Here) -> None:
+        """Keep the leases, and cancel what is to be killed."""
+        while True:
+            await asyncio.sleep(self._backend.limits.beat)
+            if here.grant is not None and not self._backend.keeper.holds(here.grant):
+                raise Violation(frames.NOT_WANTED, "the token was revoked, or has expired")
+            try:
+                kills = (await self._engine.nodes.beat(here.node.id, here.secret)).kills
+                for task in await self._engine.tasks(kills):
+                    if task is not None and task.holder == here.node.id:
+                        await self._cancel(Lease(task.id, task.fence, here.node.id))
+            except StoreError as error:
+                self._backend.telemetry.event("worker_not_renewed", worker=here.identity, error=error.code)
+
+    async def _cancel(self, lease: Lease) -> None:
+        await self._say(code=Code.CANCEL, job=second.name_job(lease.task, lease.fence))
+        try:
+            await self._engine.settle_by_lease(lease, Killed("killed"))
+        except (StaleLease, TaskNotFound) as error:
+            # It ended by itself meanwhile.
+            self._backend.telemetry.event("kill_came_late", task=int(lease.task), error=error.code)
+
+    async def _mind(self) -> None:
+        """Ask one that is silent, and give up one that does not answer: its jobs wait for it until the lease ends."""
+        pace = self._backend.plan.pace
+        while True:
+            await asyncio.sleep(pace.every / 1000)
+            silent = self._backend.clock.now() - self._heard
+            if self._unanswered >= 2 and silent >= pace.silence:
+                raise Violation(frames.NOT_WANTED, f"no answer to {self._unanswered} status requests")
+            if silent >= pace.every:
+                self._unanswered += 1
+                await self._socket.send_text(ASK_STATUS)
+
+    async def _say(self, **fields: object) -> None:
+        await self._socket.send_text(_encode(fields))
+
+    async def _leave(self, here: _Here) -> None:
+        try:
+            await self._engine.nodes.leave(here.node.id, here.secret)
+        except GangerError as error:
+            # Its registration ends by itself.
+            self._backend.telemetry.event("worker_not_left", worker=here.identity, error=error.code)
+
+
+def _read(text: bytes) -> second.Message:
+    try:
+        return second.read_message(text)
+    except BadInput as error:
+        raise Violation(frames.NOT_WANTED, error.message) from None
+
+
+def _read_job(text: str, here: _Here) -> Lease:
+    try:
+        return second.read_job(text, here.node.id)
+    except BadInput as error:
+        raise Violation(frames.NOT_WANTED, error.message) from None
+
+
+async def _race(*works: Coroutine[Any, Any, None]) -> BaseException | None:
+    """Do all of it until one has ended, and end the others; the error of the one."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return next((task.exception() for task in done), None)

@@ -1,0 +1,76 @@
+"""What the jobs door answers, as types."""
+
+from typing import Final
+
+import msgspec
+
+PARAMETERS: Final[dict[str, str]] = {
+    "after": "Only what follows: the `next` of the answer before, or the position of an event.",
+    "batch": "Only jobs of this batch.",
+    "description": "Up to 128 characters about the job.",
+    "key": "The key: of the new job, or of the only one that is wanted.",
+    "limit": "At most so many on a page.",
+    "newest": "Whether the newest come first.",
+    "priority": "immediate or batch.",
+    "status": "Only jobs of these statuses: pending, running, complete, failed, with commas between them.",
+    "type": "Only what is of this type.",
+    "wait": "Wait for the end of the job, at most so many seconds.",
+}
+"""What each parameter means."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job. Times are UTC, `size` is that of its payload. `worker` has it now, `reason` says why it failed last."""
+
+    id: str
+    key: str
+    type: str | None
+    status: str
+    priority: str
+    description: str | None
+    batch: int | None
+    size: int
+    submitted: str
+    started: str | None
+    ended: str | None
+    percent: float | None
+    info: str | None
+    reason: str | None
+    worker: str | None
+    tries: int
+    crashes: int
+
+
+class Jobs(msgspec.Struct, frozen=True):
+    """A page of jobs. Only a `next` of null is the end: a page may be short. `counts` are those of all jobs."""
+
+    jobs: list[Job]
+    next: str | None
+    counts: dict[str, int]
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The jobs of a batch. `stable`: no job will be added to it any more."""
+
+    batch: int
+    type: str | None
+    stable: bool
+    jobs: list[Job]
+    next: str | None
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """A worker that is connected, or was a while ago. The counts are those of its id since the server came up."""
+
+    id: str
+    name: str
+    type: str | None
+    node: str
+    address: str
+    state: str
+    connected: str
+    seen: str
+    disconnected: str | None
+    job: str | None
+    succeeded: int
+    failed: int
