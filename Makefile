@@ -11,7 +11,8 @@ SOURCES := $(wildcard src tests bench examples scripts)
 WORKERS ?= 2
 ARGS ?=
 FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
-  GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000
+  GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
+  GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +28,9 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/system/test_dead_workers.py \
 	  tests/system/test_guardian_restarts.py tests/system/test_guardian_kills.py tests/system/test_kills.py \
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
-	  tests/system/test_join.py tests/system/test_many_conditions.py
+	  tests/system/test_join.py tests/system/test_many_conditions.py \
+	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
+	  tests/protocol/v1/test_crowd.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)

@@ -21,6 +21,8 @@ from bench.report import Outcome, describe_outcome, write_json
 from bench.rounds import Load, derive, take_rounds
 from bench.suites.commands import open_commands_suite
 from bench.suites.engine import open_engine_suite
+from bench.suites.http import open_http_suite
+from bench.suites.jobs import open_jobs_suite
 from bench.suites.peers import open_peers_suite
 from bench.suites.suite import OpenSuite, Suite
 from bench.table import print_outcome
@@ -46,7 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _suites() -> Mapping[str, OpenSuite]:
-    return {"commands": open_commands_suite, "engine": open_engine_suite, "peers": open_peers_suite}
+    return {
+        "commands": open_commands_suite,
+        "engine": open_engine_suite,
+        "http": open_http_suite,
+        "jobs": open_jobs_suite,
+        "peers": open_peers_suite,
+    }
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         "suite",
         choices=sorted(_suites()),
         help="commands: `true` beside xargs and parallel, goal 7; engine: the engine alone, goals 1, 2, 3, 6, 12, 13; "
+        "http: the API beside servers that only echo, goal 8; "
+        "jobs: websocket workers beside the same frames without jobs, goal 9; "
         "peers: whole systems with their workers, and commands, goals 1, 2, 3, 5, 7, 14",
     )
     parser.add_argument(

@@ -33,6 +33,7 @@ _OF_THE_GROUP = {
     "psycopg": "psycopg",
     "redis": "the client of Redis",
     "rq": "RQ",
+    "starlette": "Starlette",
     "taskiq": "taskiq",
     "taskiq_redis": "taskiq's broker for Redis",
     "uvloop": "uvloop",

@@ -1,6 +1,7 @@
 """The small parts by themselves."""
 
 import asyncio
+import selectors
 import threading
 from pathlib import Path
 
@@ -64,6 +65,33 @@ def test_nobody_sleeps_while_something_is_in_the_inbox() -> None:
     for thread in (*posters, server):
         thread.join(20)
         assert not thread.is_alive()
+    inbox.dispose()
+
+
+def test_what_a_loop_posts_in_one_turn_is_taken_together() -> None:
+    inbox = Inbox()
+    taken: list[list[Unit]] = []
+    ready = threading.Event()
+
+    def serve() -> None:
+        assert inbox.doze()
+        ready.set()
+        with selectors.DefaultSelector() as selector:
+            selector.register(inbox.ear, selectors.EVENT_READ)
+            assert selector.select(20)
+        inbox.rouse()
+        taken.append(inbox.take(9))
+
+    async def post() -> None:
+        for number in range(3):
+            inbox.post(unit(number), asyncio.get_running_loop())
+
+    server = threading.Thread(target=serve)
+    server.start()
+    assert ready.wait(20)
+    asyncio.run(post())
+    server.join(20)
+    assert [[each.request for each in group] for group in taken] == [[0, 1, 2]]
     inbox.dispose()
 
 

@@ -3,8 +3,12 @@
 A post is an append to a deque and, only if that thread sleeps, one byte on a socket pair. Nothing can be missed: the
 thread says that it sleeps before it looks a last time, and whoever posts appends before it looks whether the thread
 sleeps, so at least one of the two sees the other.
+
+A loop that posts does not ring at once but at its next turn: what its other coroutines post in this one goes into the
+same group. Rung at once, the thread would begin with the first unit alone, and the rest would wait for that commit.
 """
 
+import asyncio
 import selectors
 import socket
 from collections import deque
@@ -15,7 +19,7 @@ from ganger.databases.sqlite.unit import Blocked, Unit
 
 
 class Inbox:
-    __slots__ = ("_asleep", "_bell", "_rung", "_units", "closed", "ear", "express", "lend")
+    __slots__ = ("_asleep", "_bell", "_ringing", "_rung", "_units", "closed", "ear", "express", "lend")
 
     def __init__(self) -> None:
         self.ear, self._bell = socket.socketpair()
@@ -24,6 +28,7 @@ class Inbox:
         self._units: deque[Unit] = deque()
         self._asleep = False
         self._rung = False
+        self._ringing: asyncio.AbstractEventLoop | None = None
         self.closed = False
         self.express: Callable[[Unit], bool] | None = None
         """A shorter way for a unit, on the thread that posts it; False sends it the long way."""
@@ -33,17 +38,32 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._units)
 
-    def post(self, unit: Unit) -> None:
-        """Hand a unit in. After `close` it raises StoreClosed, and the unit will not be run."""
+    def post(self, unit: Unit, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Hand a unit in, from that running loop or from a plain thread.
+
+        After `close` it raises StoreClosed, and the unit will not be run.
+        """
         if self.closed:
             raise _closed()
         if (express := self.express) is not None and express(unit):
             return
         self._units.append(unit)
         if self._asleep:
-            self.ring()
+            self._wake(loop)
         if self._was_closed():
             self._take_back(unit)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        if loop is None:
+            self.ring()
+        elif self._ringing is not loop:
+            self._ringing = loop
+            loop.call_soon(self._ring_late)
+
+    def _ring_late(self) -> None:
+        self._ringing = None
+        if self._asleep:
+            self.ring_if_open()
 
     def _was_closed(self) -> bool:
         return self.closed

@@ -129,7 +129,7 @@ class SharedFile:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._post(operation, request, Awaited(loop, future))
+        self._post(operation, request, Awaited(loop, future), loop)
         return await future
 
     def call_blocking(self, operation: str, request: Any, timeout: float | None = None) -> Any:
@@ -140,9 +140,11 @@ class SharedFile:
             lend(blocked)
         return blocked.wait(timeout)
 
-    def _post(self, operation: str, request: Any, waiter: Waiter) -> None:
+    def _post(
+        self, operation: str, request: Any, waiter: Waiter, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
         self._check_process()
-        self._desk.inbox.post(Unit(operation, request, waiter))
+        self._desk.inbox.post(Unit(operation, request, waiter), loop)
 
     def _check_process(self) -> None:
         if os.getpid() != self._desk.pid:
