@@ -23,8 +23,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field is set in `ganger.toml` by its name, and in the environment by GANGER_ and its name in capitals."""
 
     store: str = "sqlite:ganger.db"
-    """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `memory:` for a store that ends with
-    the process, or the address of a server, `http://host:port`."""
+    """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `memory:` for a store that ends
+    with the process, or the address of a server, `http://host:port`."""
 
     url: str = ""
     """The address of a server that has the tasks. It counts in place of `store`, unless a flag or GANGER_STORE names

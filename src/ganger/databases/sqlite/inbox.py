@@ -19,7 +19,7 @@ from ganger.databases.sqlite.unit import Blocked, Unit
 
 
 class Inbox:
-    __slots__ = ("_asleep", "_bell", "_ringing", "_rung", "_units", "closed", "ear", "express", "lend")
+    __slots__ = ("_asleep", "_bell", "_disposed", "_ringing", "_rung", "_units", "closed", "ear", "express", "lend")
 
     def __init__(self) -> None:
         self.ear, self._bell = socket.socketpair()
@@ -29,6 +29,7 @@ class Inbox:
         self._asleep = False
         self._rung = False
         self._ringing: asyncio.AbstractEventLoop | None = None
+        self._disposed = False
         self.closed = False
         self.express: Callable[[Unit], bool] | None = None
         """A shorter way for a unit, on the thread that posts it; False sends it the long way."""
@@ -89,6 +90,10 @@ class Inbox:
             self._bell.send(b"\0")
         except BlockingIOError:
             return  # the socket is full of bells: the thread is awake
+        except OSError:
+            # The thread saw by itself that it is over, and has gone in between.
+            if not self._disposed:
+                raise
 
     def doze(self) -> bool:
         """Say that the thread is about to sleep; False if there is something to do instead."""
@@ -130,6 +135,7 @@ class Inbox:
             self.ring()
 
     def dispose(self) -> None:
+        self._disposed = True
         self.ear.close()
         self._bell.close()
 

@@ -1,0 +1,23 @@
+"""PostgreSQL: a pool, transactions whose outcome is always known, migrations, wake-ups, the server's time."""
+
+from ganger.databases.postgres.address import Address, read_address
+from ganger.databases.postgres.database import Database, NeedsToRunAlone, RunAgain, Session
+from ganger.databases.postgres.migrate import Migration, load_migrations
+from ganger.databases.postgres.statements import load_queries
+from ganger.databases.postgres.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
+
+__all__ = [
+    "Address",
+    "Database",
+    "HandedTime",
+    "Migration",
+    "NeedsToRunAlone",
+    "Reading",
+    "RunAgain",
+    "ServerTime",
+    "Session",
+    "Timekeeper",
+    "load_migrations",
+    "load_queries",
+    "read_address",
+]

@@ -1,0 +1,1 @@
+INSERT INTO migration (number, name, checksum, at) VALUES ($1, $2, $3, $4)

@@ -1,0 +1,1 @@
+SELECT to_regclass('migration') IS NOT NULL

@@ -1,0 +1,1 @@
+INSERT INTO receipt (writer, n) VALUES ($1, 0)

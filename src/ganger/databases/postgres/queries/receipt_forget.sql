@@ -1,0 +1,1 @@
+DELETE FROM receipt WHERE writer = ANY($1::text[]) OR at < now() - interval '7 days'

@@ -1,0 +1,1 @@
+SELECT n FROM receipt WHERE writer = $1 FOR UPDATE

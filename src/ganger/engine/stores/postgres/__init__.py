@@ -1,0 +1,5 @@
+"""The PostgreSQL store."""
+
+from ganger.engine.stores.postgres.store import PostgresStore
+
+__all__ = ["PostgresStore"]

@@ -1,0 +1,262 @@
+"""How tasks are taken: the heads of the open lanes, merged, as far as the limits allow.
+
+Heads are taken with their locks, and what another claim has locked is stepped over: claims do not wait for each other.
+Only a limited queue has a row that its claims lock. Who has it counts the leases that were committed and those of this
+step, and since every claim of the queue comes by here, none can be missing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ganger.core.clock import Moment, Wall
+from ganger.core.event import Fact
+from ganger.core.ids import TaskId
+from ganger.core.lane import open_to
+from ganger.core.node import Node
+from ganger.core.queue import Queue
+from ganger.core.state import LEASED, RULES, Status
+from ganger.core.task import Claimed
+from ganger.engine.store import CLAIMED_SPEC, Claim
+from ganger.engine.stores.postgres.following import tell_holder
+from ganger.engine.stores.postgres.guard import claiming_node
+from ganger.engine.stores.postgres.limits import refill
+from ganger.engine.stores.postgres.queries import Q
+from ganger.engine.stores.postgres.rows import Row, columns
+from ganger.engine.stores.postgres.step import Step
+
+PROMOTED_AT_ONCE: Final = 1_000
+_NO_LIMIT: Final = 1 << 30
+_DELAYED: Final = str(int(Status.DELAYED))
+_LEASED: Final = tuple(str(int(status)) for status in LEASED)
+Head = tuple[Any, ...]
+"""A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
+
+
+class Taken(NamedTuple):
+    claimed: list[Claimed]
+    next_due: Wall | None = None
+    waiting: bool = False
+
+
+async def claim(step: Step, request: Claim) -> Taken:
+    node = claiming_node(step, request.holder)
+    queues = [step.shelf.queues[queue] for queue in request.queues if queue in step.shelf.queues]
+    most = await _node_room(step, node, request.most if not request.ids else len(request.ids))
+    if request.ids:
+        return Taken(await _take(step, request, await _named(step, node, request.ids, most)))
+    if step.sight.delays or any(step.tally.get((queue.id, _DELAYED)) for queue in queues):
+        await promote(step, [queue.id for queue in queues], PROMOTED_AT_ONCE)
+        await refill(step)
+    rooms = await _rooms(step, node, queues)
+    claimed = await _claim_best(step, node, request, rooms, most)
+    if len(claimed) >= request.most:
+        return Taken(claimed)
+    limited = most < request.most or any(room < most for _, room in rooms)
+    return Taken(claimed, await _next_due(step, queues), limited)
+
+
+async def _node_room(step: Step, node: Node, most: int) -> int:
+    if node.slots is None:
+        return most
+    # Of its claims that count against its slots one waits for the other.
+    await step.run(Q.node_lock, node.id)
+    leased = await step.one(Q.leased_by_node, node.id)
+    return max(0, min(most, node.slots - int(leased)))
+
+
+async def promote(step: Step, queues: Sequence[int], most: int) -> int:
+    """Move due tasks of these queues to queued, the earliest first; how many."""
+    rule = RULES["promote"]
+    rows = await step.run(Q.promote, step.wall, queues, most) if queues else []
+    for number, queue, _, limit_key, fence, _ in sorted(rows, key=lambda row: (row[5], row[0])):
+        step.woken.add(queue)
+        step.tell(rule.fact, queue, 0, ((number, rule.target, fence, None),))
+        step.count(queue, Status.DELAYED, -1)
+        step.count(queue, rule.target, 1)
+        if limit_key is not None:
+            step.keys.add((queue, limit_key))
+    return len(rows)
+
+
+async def _rooms(step: Step, node: Node, queues: Sequence[Queue]) -> list[tuple[Queue, int]]:
+    """How many tasks of each queue this node may be given now. Limited queues are locked before they are counted."""
+    limited = [queue for queue in queues if _gives(step, node, queue) and _is_limited(queue)]
+    leased: dict[int, int] = {}
+    here: dict[int, int] = {}
+    if limited:
+        ids = [queue.id for queue in limited]
+        await step.run(Q.queue_lock, ids)
+        leased = await _count_leased(step, ids)
+        here = dict(await step.run(Q.leased_by_node_queue, node.id, ids))
+    return [(queue, _room(step, node, queue, leased, here)) for queue in queues]
+
+
+def _is_limited(queue: Queue) -> bool:
+    return queue.policy.max_active is not None or queue.policy.max_per_node is not None
+
+
+async def _count_leased(step: Step, queues: Sequence[int]) -> dict[int, int]:
+    leased = {queue: sum(step.tally.get((queue, status), 0) for status in _LEASED) for queue in queues}
+    for queue, _, n in await step.run(Q.tally_of, queues, _LEASED):
+        leased[queue] += n
+    return leased
+
+
+def _gives(step: Step, node: Node, queue: Queue) -> bool:
+    return not queue.paused(Wall(step.wall)) and node.takes_queue(queue.name) and queue.takes_node(node.name)
+
+
+def _room(step: Step, node: Node, queue: Queue, leased: dict[int, int], here: dict[int, int]) -> int:
+    if not _gives(step, node, queue):
+        return 0
+    room, policy = _NO_LIMIT, queue.policy
+    if policy.max_active is not None:
+        room = policy.max_active - leased.get(queue.id, 0)
+    if policy.max_per_node is not None:
+        room = min(room, policy.max_per_node - here.get(queue.id, 0))
+    return room
+
+
+async def _claim_best(
+    step: Step, node: Node, request: Claim, rooms: Sequence[tuple[Queue, int]], most: int
+) -> list[Claimed]:
+    """The best tasks over all queues, at most `most`, and no more of a queue than there is room for."""
+    lines = [
+        (queue.id, lane, min(most, room))
+        for queue, room in rooms
+        if min(most, room) > 0
+        for lane in await _open_lanes(step, node, queue)
+    ]
+    if not lines:
+        return []
+    if all(room >= most for _, _, room in lines):
+        return await _take_best(step, request, [line[:2] for line in lines], most)
+    heads = [tuple(row) for row in await step.run(Q.ready_heads, *columns(lines, 3))]
+    return await _take(step, request, _choose(heads, {queue.id: room for queue, room in rooms}, most))
+
+
+def _choose(heads: list[Head], rooms: dict[int, int], most: int) -> list[Head]:
+    chosen: list[Head] = []
+    for head in sorted(heads, key=_order):
+        if len(chosen) < most and rooms[head[2]] > 0:
+            rooms[head[2]] -= 1
+            chosen.append(head)
+    return chosen
+
+
+def _order(head: Head) -> Head:
+    return head[:4]
+
+
+async def _take_best(step: Step, request: Claim, lines: list[tuple[int, ...]], most: int) -> list[Claimed]:
+    """Find and take in one statement, where no limit asks for a choice between the two."""
+    rule = RULES["take" if request.start else "claim"]
+    rows = await step.run(
+        Q.claim_heads, *columns(lines, 2), most, int(rule.target), request.holder, step.wall, request.length, step.now
+    )
+    return await _hand_over(step, request, sorted(map(tuple, rows), key=_order))
+
+
+async def _open_lanes(step: Step, node: Node, queue: Queue) -> list[int]:
+    lanes = step.shelf.lanes
+    avoided = any(lane.avoid == node.identity and step.wall < lane.avoid_until for lane in lanes.values())
+    alone = avoided and not await _has_rival(step, node, queue)
+    return [number for number, lane in lanes.items() if open_to(lane, node, step.wall, alone)]
+
+
+async def _has_rival(step: Step, node: Node, queue: Queue) -> bool:
+    """Is another node here that takes the queue?"""
+    return any(
+        known.node.identity != node.identity
+        and step.is_live(known)
+        and known.node.takes_queue(queue.name)
+        and queue.takes_node(known.node.name)
+        for known in await step.here()
+    )
+
+
+async def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> list[Head]:
+    """Those of the named tasks that are ready and allowed, within the limits of their queues."""
+    found = sorted((tuple(row) for row in await step.run(Q.ready_named, ids)), key=_order)
+    queues = [step.shelf.queues[number] for number in sorted({head[2] for head in found})]
+    left = {queue.id: room for queue, room in await _rooms(step, node, queues)}
+    heads: list[Head] = []
+    for head in found:
+        open_lane = open_to(step.shelf.lanes[head[4]], node, step.wall, True)
+        if left[head[2]] > 0 and len(heads) < most and open_lane:
+            heads.append(head)
+            left[head[2]] -= 1
+    return heads
+
+
+async def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
+    if heads:
+        rule, ids = RULES["take" if request.start else "claim"], [head[3] for head in heads]
+        await step.run(Q.claim_take, int(rule.target), request.holder, step.wall, request.length, step.now, ids)
+    return await _hand_over(step, request, heads)
+
+
+async def _hand_over(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
+    """What follows when tasks have been taken."""
+    if not heads:
+        return []
+    status = int(RULES["take" if request.start else "claim"].target)
+    if left := [(head[3], step.shelf.plain_lane(head[4])) for head in heads if head[4] < 0]:
+        # Whoever takes a task that avoided another ends that: the lane is for those who wait.
+        await step.run(Q.lane_set, *columns(left, 2))
+    _tell(step, status, request.holder, heads)
+    await tell_holder(step, [head[3] for head in heads])
+    step.taken += [_row(step, request.holder, status, head) for head in heads if _is_plain(head)]
+    return await _claimed(step, heads, request, status)
+
+
+def _is_plain(head: Head) -> bool:
+    """Can its end mean anything for others?"""
+    *_, touch, _, kids, group, limit_key = head
+    return not touch and not kids and group is None and limit_key is None and head[4] > 0
+
+
+def _row(step: Step, holder: int, status: int, head: Head) -> Row:
+    identity = 0 if step.sight.node is None else step.sight.node.node.identity
+    return Row(
+        head[3], head[2], head[4], status, head[6] + 1, holder, None, None, 0, None, None, 0, False, False, None,
+        identity, None, None, True,
+    )  # fmt: skip
+
+
+def _tell(step: Step, status: int, holder: int, heads: list[Head]) -> None:
+    for queue in {head[2] for head in heads}:
+        told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
+        step.count(queue, Status.QUEUED, -len(told))
+        step.count(queue, status, len(told))
+        step.tell(Fact.CLAIMED, queue, holder, told)
+
+
+async def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
+    """The heads as their holder gets them."""
+    lanes, queues = step.shelf.lanes, step.shelf.queues
+    specs = await _large_specs(step, [head[3] for head in heads if head[5] is None])
+    claimed = []
+    for priority, _, queue, number, lane, spec, fence, attempts, crashes, retry, timeout, touch, ttr, *_ in heads:
+        until = Moment(step.now + (ttr or request.length)) if touch else None
+        claimed.append(Claimed._make((
+            number, queue, lanes[lane].kind, spec if spec is not None else specs.get(number), fence + 1,
+            request.holder, until, priority, attempts, crashes, retry or queues[queue].policy.retry, timeout, status,
+        )))  # fmt: skip
+    return claimed
+
+
+async def _large_specs(step: Step, ids: list[int]) -> dict[int, bytes | None]:
+    rows = await step.run(Q.specs_read, ids, CLAIMED_SPEC) if ids else []
+    return {task: value for task, value, _ in rows}
+
+
+async def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
+    """When to look again: the first delayed task, the end of a pause, the end of an avoiding lane."""
+    times = [queue.paused_until for queue in queues if queue.paused(Wall(step.wall))]
+    first = await step.one(Q.next_due, [queue.id for queue in queues])
+    times += [] if first is None else [Wall(first)]
+    lanes = [number for number, lane in step.shelf.lanes.items() if step.wall < lane.avoid_until]
+    lines = [(queue.id, lane) for queue in queues for lane in lanes]
+    ready = await step.run(Q.lanes_ready, *columns(lines, 2)) if lines else []
+    return min([*times, *(Wall(step.shelf.lanes[lane].avoid_until) for (lane,) in ready)], default=None)

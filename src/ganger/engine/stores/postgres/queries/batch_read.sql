@@ -1,0 +1,1 @@
+SELECT number, fill FROM batch WHERE queue = $1

@@ -1,0 +1,1 @@
+SELECT queue, name, n FROM book WHERE n <> 0

@@ -1,0 +1,1 @@
+SELECT child, asks FROM edge WHERE parent = ANY($1::bigint[]) ORDER BY child

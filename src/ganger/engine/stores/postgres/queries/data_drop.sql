@@ -1,0 +1,1 @@
+DELETE FROM data WHERE task = $1 AND key = $2

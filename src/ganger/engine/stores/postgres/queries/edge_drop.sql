@@ -1,0 +1,1 @@
+DELETE FROM edge WHERE parent = $1 AND child = $2 RETURNING asks

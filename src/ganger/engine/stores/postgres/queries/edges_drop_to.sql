@@ -1,0 +1,1 @@
+DELETE FROM edge WHERE child = ANY($1::bigint[]) RETURNING parent

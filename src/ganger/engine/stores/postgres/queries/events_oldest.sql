@@ -1,0 +1,1 @@
+SELECT position, at, entries FROM event ORDER BY position LIMIT $1

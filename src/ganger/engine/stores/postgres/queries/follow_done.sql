@@ -1,0 +1,1 @@
+DELETE FROM follow WHERE parent = ANY($1::bigint[])

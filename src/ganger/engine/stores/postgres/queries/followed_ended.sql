@@ -1,0 +1,1 @@
+DELETE FROM followed WHERE until <= $1

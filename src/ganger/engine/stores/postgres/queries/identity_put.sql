@@ -1,0 +1,1 @@
+INSERT INTO identity (name) VALUES ($1) RETURNING id

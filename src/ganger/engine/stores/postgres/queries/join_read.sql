@@ -1,0 +1,1 @@
+SELECT any_join FROM task WHERE id = $1

@@ -1,0 +1,1 @@
+SELECT key, task FROM task_key WHERE key = ANY($1::text[])

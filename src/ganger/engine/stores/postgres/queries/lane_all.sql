@@ -1,0 +1,1 @@
+SELECT id, kind, requires, avoid, avoid_until FROM lane

@@ -1,0 +1,1 @@
+SELECT count(*) FROM task WHERE holder = $1

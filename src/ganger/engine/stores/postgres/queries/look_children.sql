@@ -1,0 +1,1 @@
+SELECT child, asks FROM edge WHERE parent = $1 ORDER BY child LIMIT $2

@@ -1,0 +1,1 @@
+SELECT token FROM node WHERE id = $1

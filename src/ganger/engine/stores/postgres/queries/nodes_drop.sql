@@ -1,0 +1,1 @@
+DELETE FROM node WHERE cleared AND seen < $1 AND state IN ('lost', 'left')

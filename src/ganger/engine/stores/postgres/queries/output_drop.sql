@@ -1,0 +1,1 @@
+DELETE FROM output WHERE number = ANY($1::bigint[])

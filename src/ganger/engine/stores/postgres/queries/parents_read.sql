@@ -1,0 +1,1 @@
+SELECT id, status, branch, reason FROM task WHERE id = ANY($1::bigint[])

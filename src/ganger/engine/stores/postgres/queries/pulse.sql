@@ -1,0 +1,1 @@
+SELECT coalesce(max(next_event), 0) FROM store

@@ -1,0 +1,1 @@
+SELECT id, name, policy, paused_until FROM queue ORDER BY id

@@ -1,0 +1,1 @@
+SELECT id FROM task WHERE queue = $1 ORDER BY id LIMIT $2

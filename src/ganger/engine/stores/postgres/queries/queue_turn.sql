@@ -1,0 +1,1 @@
+UPDATE task SET rank = -rank WHERE queue = $1

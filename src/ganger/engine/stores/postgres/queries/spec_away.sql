@@ -1,0 +1,1 @@
+UPDATE task SET spec = NULL WHERE id = ANY($1::bigint[])

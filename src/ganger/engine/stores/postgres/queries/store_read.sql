@@ -1,0 +1,1 @@
+SELECT tag, boot, version, next_event FROM store

@@ -1,0 +1,1 @@
+SELECT * FROM seen WHERE id = ANY($1::bigint[])

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM node WHERE NOT cleared AND state IN ('lost', 'left'))

@@ -1,0 +1,2 @@
+SELECT start, body, blob, size FROM output
+WHERE task = $1 AND fence = $2 AND stream = $3 AND start > $4 ORDER BY start LIMIT 1

@@ -1,0 +1,1 @@
+SELECT status, fence FROM task WHERE id = $1
