@@ -16,11 +16,13 @@ from tests.unit.cli.console import Console
 
 DEADLINE = 30.0
 PROGRAM = "from ganger.cli.main import main; main()"
+LISTENING = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
+"""Whoever starts the tests in the background of a script has them, and what they start, ignore interrupts."""
 
 
 async def _start(console: Console, *words: object) -> Process:
     given = [str(word) for word in words]
-    command = (sys.executable, "-c", PROGRAM, *given, "--store", console.url)
+    command = (sys.executable, "-c", LISTENING, *given, "--store", console.url)
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
 
 
