@@ -178,6 +178,15 @@ class SubmitContract(StoreContract):
         assert [found.id for found in (await scene.store.find(Query())).tasks] == [task]
 
     @story
+    async def test_an_id_that_is_only_just_being_given_is_no_parent(self, scene: Scene) -> None:
+        queue = await scene.queue()
+        task = await scene.add(queue)
+        for guessed in (1, 2):
+            with pytest.raises(UnknownParent):
+                await scene.submit(plain(queue, parents=(Edge(TaskId(task + guessed)),)), plain(queue))
+        assert [found.id for found in (await scene.store.find(Query())).tasks] == [task]
+
+    @story
     async def test_only_a_group_that_waits_takes_members(self, scene: Scene) -> None:
         queue = await scene.queue()
         task = await scene.add(queue)

@@ -93,7 +93,7 @@ def _resolve(names: Names, reference: int) -> TaskId | None:
 
 def _link(step: Step, names: Names, child: TaskId, reference: int, on: str) -> Link:
     parent = _resolve(names, reference)
-    if parent is not None and parent in names.fresh:
+    if parent is not None and parent in names.fresh and reference < 0:
         return Link(child, parent, on)
     row = None if parent is None else step.tables.rows.get(parent)
     if parent is None or row is None:

@@ -43,7 +43,9 @@ class Links:
         """Look at the parents of those tasks that have any: one that is not there is refused."""
         named = [self._distinct(parents) for parents in families]
         self.kids = Counter(parent for edges in named for parent in edges)
-        elders = [parent for parent in self.kids if parent not in self.fresh]
+        # An id that this very submission gives names nobody yet.
+        guessed = {parent for parents in families for parent, _ in parents if parent > 0} & set(self.fresh)
+        elders = [parent for parent in self.kids if parent not in self.fresh or parent in guessed]
         rows = await self.step.run(Q.parents_read, elders) if elders else []
         if len(rows) < len(elders):
             first = min(set(elders) - {row[0] for row in rows})

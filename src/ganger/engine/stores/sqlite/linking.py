@@ -38,6 +38,9 @@ class Ties(NamedTuple):
     dead: str | None
 
 
+_WAITS_FOR_ONE: Final = Ties((), [], 1, 0, None)
+
+
 class Links:
     """The edges of one submission: `families` are the parents of those of its tasks that have any.
 
@@ -52,6 +55,8 @@ class Links:
         self.parents = self._read_parents(families, step.shelf.next_task - len(ids))
         self.kids = count_each([parent for parents in families for parent, _ in self._distinct(parents)])
         self._ties = Ties((), [], 0, 0, None)
+        self._single: tuple[Edge, ...] = ()
+        self._few: list[tuple[int, int, str]] = []
         self._gathered: dict[tuple[int, str], array[int]] = {}
         self._joins: list[tuple[array[int], str, array[int]]] = []
 
@@ -74,10 +79,22 @@ class Links:
     def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
         """Keep edges to be stored, and see what is known of them. Many children may have the very same parents."""
         if parents is not self._ties.parents:
+            if len(parents) == 1 and parents is not self._single and self._tie_one(child, parents[0]):
+                self._single = parents
+                return _WAITS_FOR_ONE
             self._ties = self._tie(parents)
         for brood in self._ties.broods:
             brood.append(child)
         return self._ties
+
+    def _tie_one(self, child: TaskId, edge: Edge) -> bool:
+        """The one edge of a link of a chain, if nothing is known of its parent yet."""
+        reference, on = edge
+        parent = reference if reference > 0 else self.ids[-reference - 1]
+        if parent in self.parents:
+            return False
+        self._few.append((parent, child, on))
+        return True
 
     def _tie(self, parents: tuple[Edge, ...]) -> Ties:
         edges = self._distinct(parents)
@@ -101,7 +118,7 @@ class Links:
 
     def _store_edges(self) -> None:
         """Those of one parent, or of one child, by one statement where they are many."""
-        run, few = self.step.run, []
+        run, few = self.step.run, self._few
         for (parent, on), children in self._gathered.items():
             if len(children) < _MANY:
                 few += [(parent, child, on) for child in children]
@@ -115,6 +132,9 @@ class Links:
 
     def _distinct(self, parents: tuple[Edge, ...]) -> list[tuple[int, str]]:
         """Edges by id. Two may lead to one task, where a key gave one that was there: the last of them counts."""
+        if len(parents) == 1:
+            ((parent, on),) = parents
+            return [(parent if parent > 0 else self.ids[-parent - 1], on)]
         if parents is not self._resolved[0]:
             found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
             self._resolved = parents, list(found.items())
@@ -126,6 +146,9 @@ class Links:
     def _read_parents(self, families: Sequence[tuple[Edge, ...]], first: int) -> dict[int, Parent]:
         """The parents that have ended. Of a large join hardly any has."""
         wanted = {parent for parents in families for parent, _ in parents if parent > 0}
+        if wanted and max(wanted) >= first:
+            # An id that this very submission is about to give names nobody yet.
+            self._refuse_missing(wanted)
         wanted |= {self.ids[index] for index in self.existing if self.ids[index] < first}
         if not wanted:
             return {}
