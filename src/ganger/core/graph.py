@@ -13,7 +13,7 @@ of all its parents.
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ganger.core.errors import CycleFound
 from ganger.core.state import Status
@@ -63,6 +63,37 @@ def holds(on: str, status: int, branch: bool = True) -> bool:
     if on == On.ELSE:
         return status == Status.SUCCEEDED and not branch
     return status == Status.SUCCEEDED and (branch or on == On.SUCCESS)
+
+
+class Ending(Protocol):
+    """A task that has ended, as far as an edge cares."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def branch(self) -> bool: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+class Closed:
+    """The edges of one child that are decided together: how many, how many of them hold, and why one never will."""
+
+    __slots__ = ("edges", "held", "why")
+
+    def __init__(self) -> None:
+        self.edges = 0
+        self.held = 0
+        self.why: str | None = None
+
+    def add(self, parent: Ending, on: str) -> None:
+        self.edges += 1
+        if holds(on, parent.status, parent.branch):
+            self.held += 1
+        else:
+            self.why = self.why or lost_reason(on, parent.id, parent.status, parent.reason)
 
 
 def fate(join: str, open_edges: int, held: int) -> Fate:

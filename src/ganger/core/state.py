@@ -15,7 +15,7 @@ Three laws follow from the table and are tested against it: no sequence of moves
 status, so a final status never changes; a move that a holder makes starts where a lease exists.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
@@ -184,3 +184,23 @@ def judge(rule: Rule, status: int, fence: int, asked: int, lease_valid: bool) ->
     if status not in rule.sources:
         return Verdict.STALE if rule.by_holder else Verdict.WRONG_STATUS
     return Verdict.APPLIED
+
+
+def aim_kick(kick: Move, status: int, blocked: bool) -> Move:
+    """A kicked task goes where it belongs at this instant: it may still wait for its parents, or not any more."""
+    if status != Status.HELD or kick.rule not in ("kick", "kick_to_block"):
+        return kick
+    rule = RULES["kick_to_block" if blocked else "kick"]
+    return kick._replace(rule=rule.name, target=rule.target)
+
+
+def cut_spans(moves: Sequence[Move]) -> Iterator[range]:
+    """Cut where a task comes a second time: its second move must see what the first one did."""
+    start, seen = 0, set[int]()
+    for index, each in enumerate(moves):
+        if each.task in seen:
+            yield range(start, index)
+            start, seen = index, set[int]()
+        seen.add(each.task)
+    if moves:
+        yield range(start, len(moves))

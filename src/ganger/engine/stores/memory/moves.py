@@ -7,7 +7,7 @@ from ganger.core.event import Entry
 from ganger.core.ids import NodeId
 from ganger.core.lane import Lane, avoiding
 from ganger.core.node import Node
-from ganger.core.state import RULES, Move, Rule, Status, Verdict, is_final, judge
+from ganger.core.state import RULES, Move, Rule, Status, Verdict, aim_kick, is_final, judge
 from ganger.core.task import SLOTLESS, Attempt, Task
 from ganger.engine.store import Datum
 from ganger.engine.stores.memory.row import Row
@@ -36,10 +36,9 @@ def assess(step: Step, move: Move) -> Verdict:
 def aim(step: Step, move: Move) -> Move:
     """A kicked task goes where it belongs at this instant: it may still wait for others, or not any more."""
     row = step.tables.rows.get(move.task)
-    if row is None or row.task.status != Status.HELD or move.rule not in ("kick", "kick_to_block"):
+    if row is None:
         return move
-    rule = RULES["kick_to_block" if row.task.waits or row.task.kind in SLOTLESS else "kick"]
-    return move._replace(rule=rule.name, target=rule.target)
+    return aim_kick(move, row.task.status, row.task.waits > 0 or row.task.kind in SLOTLESS)
 
 
 def refuse(move: Move, verdict: Verdict) -> Conflict | TaskNotFound:

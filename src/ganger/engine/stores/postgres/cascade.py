@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ganger.core.graph import SKIPPED, Fate, Join, fate, holds, lost_reason
+from ganger.core.graph import SKIPPED, Closed, Fate, Join, fate, holds, lost_reason
 from ganger.core.state import RULES, Status
 from ganger.core.task import Kind
 from ganger.engine.store import STEP_EDGES
@@ -49,24 +49,6 @@ class Child(NamedTuple):
     limit_key: str | None
     fence: int
     failures: int
-
-
-class Closed:
-    """The edges of one child that were decided in this level."""
-
-    __slots__ = ("edges", "held", "why")
-
-    def __init__(self) -> None:
-        self.edges = 0
-        self.held = 0
-        self.why: str | None = None
-
-    def add(self, parent: Ended, on: str) -> None:
-        self.edges += 1
-        if holds(on, parent.status, parent.branch):
-            self.held += 1
-        else:
-            self.why = self.why or lost_reason(on, parent.id, parent.status, parent.reason)
 
 
 class Cascade:

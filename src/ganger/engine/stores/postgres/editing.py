@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from ganger.core.errors import CycleFound, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Fact
-from ganger.core.graph import holds, lost_reason
+from ganger.core.graph import Closed, holds, lost_reason
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, RULES, WAITING, Status, is_final, move
 from ganger.engine.store import INLINE_SPEC, Change, Edit, Edits
-from ganger.engine.stores.postgres.cascade import Cascade, Closed, Ended
+from ganger.engine.stores.postgres.cascade import Cascade, Ended
 from ganger.engine.stores.postgres.dropping import drop, leaving, tell_children
 from ganger.engine.stores.postgres.guard import check_under, read_rows
 from ganger.engine.stores.postgres.limits import refill

@@ -5,12 +5,12 @@ commit. The rules are not in the SQL: a statement is told, row by row, what to w
 """
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
-from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Status, Verdict, is_final, judge
+from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Status, Verdict, aim_kick, cut_spans, is_final, judge
 from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.databases.postgres import RunAgain
 from ganger.engine.stores.postgres.cascade import Cascade, Ended
@@ -47,7 +47,7 @@ async def apply(step: Step, moves: Sequence[Move], rows: dict[int, Row] | None =
     """Apply each move that may be made; the indexes and verdicts of the others. `rows`: those read already."""
     refused: list[tuple[int, str]] = []
     cascade = Cascade(step)
-    for span in _spans(moves):
+    for span in cut_spans(moves):
         step.cut_facts()
         found = await read_rows(step, (moves[index].task for index in span)) if rows is None else rows
         rows = None
@@ -67,18 +67,6 @@ def refusal(move: Move, verdict: str) -> GangerError:
     if verdict == Verdict.GONE:
         return TaskNotFound(f"there is no task {move.task}", task=move.task)
     return WrongStatus(f"task {move.task} is not where {move.rule} starts", task=move.task, rule=move.rule)
-
-
-def _spans(moves: Sequence[Move]) -> Iterable[range]:
-    """Cut where a task comes a second time: its second move must see what the first one did."""
-    start, seen = 0, set[int]()
-    for index, move in enumerate(moves):
-        if move.task in seen:
-            yield range(start, index)
-            start, seen = index, set[int]()
-        seen.add(move.task)
-    if moves:
-        yield range(start, len(moves))
 
 
 async def _apply_span(
@@ -145,12 +133,7 @@ def _alike(move: Move, row: Row) -> tuple[object, ...]:
 
 
 def _kicked(step: Step, move: Move, row: Row) -> Move:
-    """A kicked task goes where it belongs at this instant: it may still wait for its parents, or not any more."""
-    if row.status != Status.HELD or move.rule not in ("kick", "kick_to_block"):
-        return move
-    blocked = row.waits > 0 or step.shelf.lanes[row.lane].kind in SLOTLESS
-    rule = RULES["kick_to_block" if blocked else "kick"]
-    return move._replace(rule=rule.name, target=rule.target)
+    return aim_kick(move, row.status, row.waits > 0 or step.shelf.lanes[row.lane].kind in SLOTLESS)
 
 
 async def _lane_after(step: Step, move: Move, row: Row) -> int | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import apsw
 
 from ganger.core.event import Fact
-from ganger.core.graph import SKIPPED, Fate, Join, fate, holds, lost_reason
+from ganger.core.graph import SKIPPED, Closed, Fate, Join, fate, holds, lost_reason
 from ganger.core.state import RULES, Status
 from ganger.core.task import Kind
 from ganger.engine.store import STEP_EDGES
@@ -61,24 +61,6 @@ class GroupRow(NamedTuple):
     kids: int
     grp: int | None
     status: int
-
-
-class Closed:
-    """The edges of one child that were decided in this level."""
-
-    __slots__ = ("edges", "held", "why")
-
-    def __init__(self) -> None:
-        self.edges = 0
-        self.held = 0
-        self.why: str | None = None
-
-    def add(self, parent: Ended, on: str) -> None:
-        self.edges += 1
-        if holds(on, parent.status, parent.branch):
-            self.held += 1
-        else:
-            self.why = self.why or lost_reason(on, parent.id, parent.status, parent.reason)
 
 
 class Cascade:

@@ -7,12 +7,12 @@ import apsw
 
 from ganger.core.errors import CycleFound, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Fact
-from ganger.core.graph import holds, lost_reason
+from ganger.core.graph import Closed, holds, lost_reason
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, RULES, WAITING, Status, is_final, move
 from ganger.databases.sqlite import Session
 from ganger.engine.store import INLINE_SPEC, Change, Edit, Edits
-from ganger.engine.stores.sqlite.cascade import Cascade, Closed, Ended
+from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill

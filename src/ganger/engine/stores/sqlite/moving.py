@@ -1,14 +1,27 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import apsw
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
-from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Rule, Status, Verdict, is_final, judge
+from ganger.core.state import (
+    LEASED,
+    RULES,
+    WAY,
+    Counter,
+    Move,
+    Rule,
+    Status,
+    Verdict,
+    aim_kick,
+    cut_spans,
+    is_final,
+    judge,
+)
 from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
@@ -69,7 +82,7 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     """Apply each move that may be made; the indexes and verdicts of the others."""
     refused: list[tuple[int, str]] = []
     cascade = Cascade(step)
-    for span in _spans(moves):
+    for span in cut_spans(moves):
         step.cut_facts()
         refused += _apply_span(step, moves, span, cascade)
     refill(step)
@@ -87,18 +100,6 @@ def refusal(move: Move, verdict: str) -> GangerError:
     if verdict == Verdict.GONE:
         return TaskNotFound(f"there is no task {move.task}", task=move.task)
     return WrongStatus(f"task {move.task} is not where {move.rule} starts", task=move.task, rule=move.rule)
-
-
-def _spans(moves: Sequence[Move]) -> Iterable[range]:
-    """Cut where a task comes a second time: its second move must see what the first one did."""
-    start, seen = 0, set[int]()
-    for index, move in enumerate(moves):
-        if move.task in seen:
-            yield range(start, index)
-            start, seen = index, set[int]()
-        seen.add(move.task)
-    if moves:
-        yield range(start, len(moves))
 
 
 def _apply_span(step: Step, moves: Sequence[Move], span: range, cascade: Cascade) -> list[tuple[int, str]]:
@@ -159,12 +160,7 @@ class Sorting:
 
 
 def _kicked(step: Step, move: Move, row: Row) -> Move:
-    """A kicked task goes where it belongs at this instant: it may still wait for its parents, or not any more."""
-    if move.rule not in ("kick", "kick_to_block"):
-        return move
-    blocked = row.waits > 0 or step.shelf.lanes[row.lane].kind in SLOTLESS
-    rule = RULES["kick_to_block" if blocked else "kick"]
-    return move._replace(rule=rule.name, target=rule.target)
+    return aim_kick(move, row.status, row.waits > 0 or step.shelf.lanes[row.lane].kind in SLOTLESS)
 
 
 def _write(step: Step, shape: Shape, bundles: list[Bundle], cascade: Cascade) -> None:
