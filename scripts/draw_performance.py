@@ -87,6 +87,7 @@ def _draw_run(run: Measured) -> Iterator[str]:
     machine = ", ".join(f"{name}: {value}" for name, value in run["machine"].items())
     yield from (f"## {title}", "", f"{sentence} Machine: {machine}.")
     yield _QUICK if run.get("quick") else ""
+    yield f"\n{run['remark']}\n" if run.get("remark") else ""
     if run.get("panels"):
         yield from (f"![Ganger beside its peers, as dots on logarithmic scales]({CHART.name})", "")
     yield from ("| goal | what | beside | measured | wanted | |", "|---|---|---|---|---|---|")
