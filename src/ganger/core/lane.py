@@ -29,7 +29,12 @@ def avoiding(lane: Lane, identity: int, until: int) -> Lane:
     return lane._replace(avoid=identity, avoid_until=until // AVOID_GRAIN * AVOID_GRAIN)
 
 
+def avoids(lane: Lane, node: Node, wall: int) -> bool:
+    """Does the lane keep clear of this node now, as long as there is another?"""
+    return lane.avoid == node.identity and wall < lane.avoid_until
+
+
 def open_to(lane: Lane, node: Node, wall: int, alone: bool) -> bool:
     """May this node take from the lane now? `alone`: no other node that is here takes the queue."""
-    avoided = lane.avoid == node.identity and wall < lane.avoid_until and not alone
+    avoided = avoids(lane, node, wall) and not alone
     return not avoided and node.takes_kind(lane.kind) and set(lane.requires) <= set(node.labels)

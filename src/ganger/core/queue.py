@@ -59,6 +59,10 @@ class Queue(NamedTuple):
     def paused(self, wall: Wall) -> bool:
         return wall < self.paused_until
 
+    def pause_ends(self, wall: Wall) -> Wall | None:
+        """When a pause that has an end is over, if there is one now."""
+        return self.paused_until if wall < self.paused_until < FOREVER else None
+
     def takes_node(self, name: str) -> bool:
         return name in self.policy.pin if self.policy.pin else name not in self.policy.ignore
 

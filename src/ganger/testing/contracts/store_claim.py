@@ -195,6 +195,26 @@ class ClaimContract(StoreContract):
         assert ids_of(await scene.claim(one, queue)) == [task]
 
     @story
+    async def test_only_the_avoided_holder_is_told_when_its_time_is_over(self, scene: Scene) -> None:
+        queue = await scene.queue(max_active=1)
+        one, two = await scene.node("a", lease=MINUTE), await scene.node("b", lease=MINUTE)
+        task, behind = await scene.add(queue), await scene.add(queue)
+        await scene.settle("retry", await scene.take(one, task), avoid=30_000)
+        await scene.take(one, behind)
+        assert (await scene.ask(two, queue)).next_due is None
+        assert (await scene.ask(one, queue)).next_due is not None
+
+    @story
+    async def test_a_task_that_was_put_aside_avoids_nobody_when_it_is_kicked(self, scene: Scene) -> None:
+        queue = await scene.queue()
+        one, _ = await scene.node("a"), await scene.node("b")
+        task = await scene.add(queue)
+        await scene.settle("bury", await scene.take(one, task), avoid=30_000)
+        await scene.make("kick", task)
+        assert (await scene.task(task)).avoid is None
+        assert ids_of(await scene.claim(one, queue)) == [task]
+
+    @story
     async def test_a_node_is_avoided_by_its_name_also_after_it_came_back(self, scene: Scene) -> None:
         queue = await scene.queue()
         one, _ = await scene.node("a"), await scene.node("b")

@@ -7,10 +7,10 @@ from ganger.core.clock import Moment, Wall
 from ganger.core.errors import NodeGone
 from ganger.core.event import Entry, Fact
 from ganger.core.ids import NodeId, QueueId, TaskId
-from ganger.core.lane import Lane, open_to
+from ganger.core.lane import Lane, avoids, open_to
 from ganger.core.lease import Renewal
 from ganger.core.node import Node, NodeState
-from ganger.core.queue import FOREVER, Queue
+from ganger.core.queue import Queue
 from ganger.core.state import Status, move
 from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim, Exchanged
@@ -185,11 +185,11 @@ def _next_due(step: Step, claimant: Claimant) -> Wall | None:
 
 def _times(step: Step, queue: Queue, node: Node) -> list[int]:
     first = [due for due, _ in step.tables.delayed.bucket(queue.id)[:1]]
-    pause = [queue.paused_until] if queue.paused(step.wall) and queue.paused_until < FOREVER else []
+    pause = [] if (end := queue.pause_ends(step.wall)) is None else [end]
     avoided = [
         lane.avoid_until
         for lane in _lanes(step, queue.id)
-        if lane.avoid == node.identity and step.wall < lane.avoid_until and not is_alone(step, queue, node)
+        if avoids(lane, node, step.wall) and not is_alone(step, queue, node)
     ]
     return [*first, *pause, *avoided]
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
 from ganger.core.ids import TaskId
-from ganger.core.lane import open_to
+from ganger.core.lane import avoids, open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED, RULES, Status
@@ -52,7 +52,7 @@ async def claim(step: Step, request: Claim) -> Taken:
     if len(claimed) >= request.most:
         return Taken(claimed)
     limited = most < request.most or any(room < most for _, room in rooms)
-    return Taken(claimed, await _next_due(step, queues), limited)
+    return Taken(claimed, await _next_due(step, node, queues), limited)
 
 
 async def _node_room(step: Step, node: Node, most: int) -> int:
@@ -251,12 +251,13 @@ async def _large_specs(step: Step, ids: list[int]) -> dict[int, bytes | None]:
     return {task: value for task, value, _ in rows}
 
 
-async def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
-    """When to look again: the first delayed task, the end of a pause, the end of an avoiding lane."""
-    times = [queue.paused_until for queue in queues if queue.paused(Wall(step.wall))]
+async def _next_due(step: Step, node: Node, queues: Sequence[Queue]) -> Wall | None:
+    """When to look again: the first delayed task, the end of a pause, a lane that avoids this node opening to it."""
+    times = [end for queue in queues if (end := queue.pause_ends(Wall(step.wall))) is not None]
     first = await step.one(Q.next_due, [queue.id for queue in queues])
     times += [] if first is None else [Wall(first)]
-    lanes = [number for number, lane in step.shelf.lanes.items() if step.wall < lane.avoid_until]
-    lines = [(queue.id, lane) for queue in queues for lane in lanes]
+    lanes = [number for number, lane in step.shelf.lanes.items() if avoids(lane, node, step.wall)]
+    shared = [queue.id for queue in queues if lanes and await _has_rival(step, node, queue)]
+    lines = [(queue, lane) for queue in shared for lane in lanes]
     ready = await step.run(Q.lanes_ready, *columns(lines, 2)) if lines else []
     return min([*times, *(Wall(step.shelf.lanes[lane].avoid_until) for (lane,) in ready)], default=None)

@@ -138,10 +138,11 @@ def _kicked(step: Step, move: Move, row: Row) -> Move:
 
 async def _lane_after(step: Step, move: Move, row: Row) -> int | None:
     """The lane into which the move brings the task; None if it stays where it is."""
+    if move.target not in (Status.QUEUED, Status.DELAYED):
+        # What nobody may take avoids nobody.
+        return step.shelf.plain_lane(row.lane) if row.lane < 0 else None
     if move.avoid and row.identity:
         return await step.lane(avoiding(step.shelf.lanes[row.lane], row.identity, step.wall + move.avoid))
-    if row.lane < 0 and move.target not in (Status.QUEUED, Status.DELAYED):
-        return step.shelf.plain_lane(row.lane)
     return None
 
 

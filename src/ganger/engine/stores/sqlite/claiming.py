@@ -9,7 +9,7 @@ import apsw
 from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
 from ganger.core.ids import NodeId, TaskId
-from ganger.core.lane import open_to
+from ganger.core.lane import avoids, open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
 from ganger.core.state import RULES, Status
@@ -44,7 +44,8 @@ def claim(step: Step, request: Claim) -> Taken:
     heads, waiting = _heads(step, node, queues, most)
     claimed = _take(step, request, heads)
     short = len(claimed) < request.most
-    return Taken(claimed, _next_due(step, queues) if short else None, waiting or (short and most < request.most))
+    next_due = _next_due(step, node, queues) if short else None
+    return Taken(claimed, next_due, waiting or (short and most < request.most))
 
 
 def _node_room(step: Step, node: Node, most: int) -> int:
@@ -116,13 +117,17 @@ def _best(heads: list[Head], most: int, sources: int) -> list[Head]:
 def _open_lanes(step: Step, node: Node, queue: Queue) -> Iterator[int]:
     shelf = step.shelf
     lined = shelf.lined.get(queue.id, set())
-    alone = not any(_rival(step, other, node, queue) for other in shelf.nodes.values()) if len(lined) > 1 else None
+    alone = _is_alone(step, node, queue) if len(lined) > 1 else None
     for lane in sorted(lined):
         known = shelf.lanes[lane]
         if alone is None and known.avoid == node.identity:
-            alone = not any(_rival(step, other, node, queue) for other in shelf.nodes.values())
+            alone = _is_alone(step, node, queue)
         if open_to(known, node, step.wall, bool(alone)):
             yield lane
+
+
+def _is_alone(step: Step, node: Node, queue: Queue) -> bool:
+    return not any(_rival(step, other, node, queue) for other in step.shelf.nodes.values())
 
 
 def _rival(step: Step, other: Node, node: Node, queue: Queue) -> bool:
@@ -207,18 +212,23 @@ def _large_spec(step: Step, number: int) -> bytes | None:
     return None
 
 
-def _next_due(step: Step, queues: Sequence[Queue]) -> Wall | None:
-    """When to look again: the first delayed task, the end of a pause, the end of an avoiding lane."""
-    times = [queue.paused_until for queue in queues if queue.paused(Wall(step.wall))]
+def _next_due(step: Step, node: Node, queues: Sequence[Queue]) -> Wall | None:
+    """When to look again: the first delayed task, the end of a pause, a lane that avoids this node opening to it."""
+    times = [end for queue in queues if (end := queue.pause_ends(Wall(step.wall))) is not None]
     for queue in queues:
         if step.has_delayed(queue.id):
             times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
-        times += [
-            Wall(known.avoid_until)
-            for lane in step.shelf.lined.get(queue.id, ())
-            if step.wall < (known := step.shelf.lanes[lane]).avoid_until and _has_ready(step, queue.id, lane)
-        ]
+        times += _openings(step, node, queue)
     return min(times, default=None)
+
+
+def _openings(step: Step, node: Node, queue: Queue) -> list[Wall]:
+    """When lanes with tasks that keep clear of this node open to it, while there are others to take them."""
+    lanes = [(lane, step.shelf.lanes[lane]) for lane in step.shelf.lined.get(queue.id, ())]
+    avoiding = [(lane, known) for lane, known in lanes if avoids(known, node, step.wall)]
+    if not avoiding or _is_alone(step, node, queue):
+        return []
+    return [Wall(known.avoid_until) for lane, known in avoiding if _has_ready(step, queue.id, lane)]
 
 
 def _has_ready(step: Step, queue: int, lane: int) -> bool:

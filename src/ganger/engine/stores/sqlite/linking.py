@@ -1,7 +1,7 @@
 """How the edges of a submission are stored: together where many lead from one task, or to one."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import apsw
@@ -51,9 +51,11 @@ class Links:
         self.step = step
         self.ids = ids
         self.existing = existing
-        self._resolved: tuple[tuple[Edge, ...], list[tuple[int, str]]] = ((), [])
-        self.parents = self._read_parents(families, step.shelf.next_task - len(ids))
-        self.kids = count_each([parent for parents in families for parent, _ in self._distinct(parents)])
+        self._resolved: tuple[tuple[Edge, ...], dict[int, str]] = ((), {})
+        self._elders: list[array[int]] = []
+        first = step.shelf.next_task - len(ids)
+        self.parents = self._read_parents(families, first)
+        self.kids = count_each(self._count_kids(families, first))
         self._ties = Ties((), [], 0, 0, None)
         self._single: tuple[Edge, ...] = ()
         self._few: list[tuple[int, int, str]] = []
@@ -71,10 +73,19 @@ class Links:
         for parent, n in self.kids.items():
             if parent not in born:
                 elders.setdefault(n, array("q")).append(parent)
-        for n, parents in elders.items():
+        for n, parents in [*elders.items(), *((1, parents) for parents in self._elders)]:
             self.step.run(Q.kids_add_all, (n, apsw.carray(parents)))
             if self.step.session.connection.changes() < len(parents):
                 self._refuse_missing(set(parents))
+
+    def _count_kids(self, families: list[tuple[Edge, ...]], first: int) -> Iterator[int]:
+        """A parent for each child that it gets. The elders of a large join are set aside: each gets just this one."""
+        for parents in families:
+            edges = self._distinct(parents)
+            if len(edges) >= _MANY and max(edges) < first:
+                self._elders.append(array("q", edges))
+            else:
+                yield from edges
 
     def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
         """Keep edges to be stored, and see what is known of them. Many children may have the very same parents."""
@@ -98,20 +109,21 @@ class Links:
 
     def _tie(self, parents: tuple[Edge, ...]) -> Ties:
         edges = self._distinct(parents)
-        held, dead, ended = 0, None, [(parent, on) for parent, on in edges if parent in self.parents]
-        for parent, on in ended:
-            known = self.parents[parent]
+        held, dead, ended = 0, None, [parent for parent in edges if parent in self.parents] if self.parents else []
+        for parent in ended:
+            known, on = self.parents[parent], edges[parent]
             if holds(on, known.status, known.branch):
                 held += 1
             else:
                 dead = dead or lost_reason(on, parent, known.status, known.reason)
         return Ties(parents, self._broods(edges), len(edges) - len(ended), held, dead)
 
-    def _broods(self, edges: list[tuple[int, str]]) -> "list[array[int]]":
+    def _broods(self, edges: dict[int, str]) -> "list[array[int]]":
         """Where the children of these edges are gathered; many parents of one child are a brood the other way round."""
         if len(edges) < _MANY:
-            return [self._gathered.setdefault(edge, array("q")) for edge in edges]
-        joins = [(array("q", [parent for parent, each in edges if each == on]), on) for on in {on for _, on in edges}]
+            return [self._gathered.setdefault(edge, array("q")) for edge in edges.items()]
+        asked = set(edges.values())
+        joins = [(array("q", edges if len(asked) == 1 else _asking(edges, on)), on) for on in asked]
         children: array[int] = array("q")
         self._joins += [(found, on, children) for found, on in joins]
         return [children]
@@ -130,14 +142,16 @@ class Links:
             for child in children:
                 run(Q.edge_insert_join, (child, on, apsw.carray(parents)))
 
-    def _distinct(self, parents: tuple[Edge, ...]) -> list[tuple[int, str]]:
+    def _distinct(self, parents: tuple[Edge, ...]) -> dict[int, str]:
         """Edges by id. Two may lead to one task, where a key gave one that was there: the last of them counts."""
         if len(parents) == 1:
             ((parent, on),) = parents
-            return [(parent if parent > 0 else self.ids[-parent - 1], on)]
+            return {parent if parent > 0 else self.ids[-parent - 1]: on}
         if parents is not self._resolved[0]:
-            found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
-            self._resolved = parents, list(found.items())
+            found: dict[int, str] = dict(parents)
+            if found and min(found) < 0:
+                found = {parent if parent > 0 else self.ids[-parent - 1]: on for parent, on in parents}
+            self._resolved = parents, found
         return self._resolved[1]
 
     def resolve(self, reference: int) -> TaskId:
@@ -160,6 +174,10 @@ class Links:
         known = {row[0] for row in self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),))}
         first = min(wanted - known)
         raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
+
+
+def _asking(edges: dict[int, str], on: str) -> list[int]:
+    return [parent for parent, asked in edges.items() if asked == on]
 
 
 def count_each(things: Iterable[T]) -> dict[T, int]:

@@ -175,15 +175,21 @@ def _write(step: Step, shape: Shape, bundles: list[Bundle], cascade: Cascade) ->
 
 
 def _shape(step: Step, move: Move, row: Row) -> Shape:
-    identity, lane = _identity(step, row.holder), None
-    if move.avoid and identity:
-        lane = step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
-    elif row.lane < 0 and move.target not in (Status.QUEUED, Status.DELAYED):
-        lane = step.shelf.plain_lane(step.session, row.lane)
+    identity = _identity(step, row.holder)
     return Shape(
         move.rule, move.target, move.due, move.priority, move.reason, move.crashed, move.branch,
-        lane, identity, row.until is not None,
+        _lane_after(step, move, row, identity), identity, row.until is not None,
     )  # fmt: skip
+
+
+def _lane_after(step: Step, move: Move, row: Row, identity: int) -> int | None:
+    """The lane into which the move brings the task; None if it stays where it is."""
+    if move.target not in (Status.QUEUED, Status.DELAYED):
+        # What nobody may take avoids nobody.
+        return step.shelf.plain_lane(step.session, row.lane) if row.lane < 0 else None
+    if move.avoid and identity:
+        return step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
+    return None
 
 
 def _identity(step: Step, holder: int | None) -> int:
