@@ -25,7 +25,7 @@ _HEAD: Final = 3
 _TAIL: Final = NewTask(QueueId(1), Kind.PAYLOAD)[_HEAD:]
 _EDGES: Final = NewTask._fields.index("parents")
 _REST: Final = _TAIL[_EDGES + 1 - _HEAD :]
-_PRIORITY: Final = _TAIL[0]
+_FRONT: Final = _TAIL[: _EDGES - _HEAD]
 _LARGEST_ID: Final = (1 << 63) - 1
 _ONS: Final = frozenset(On)
 
@@ -59,15 +59,17 @@ def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
     """Refuse what is wrong in a submission with an error that says which task and what to do."""
     checks.check_whole("the number of tasks in one submission", len(tasks), 0, limits.tasks_per_submit)
     index, related, kinds, payload = 0, [], checks.KINDS, limits.payload
+    shared: tuple[Edge, ...] = ()
     try:
         for index, task in enumerate(tasks):
             spec = task[2]
             if task[1] not in kinds or spec.__class__ is not bytes or len(spec) > payload:
                 _check_head(task, limits)
-            if task[_HEAD:] != _TAIL:
+            if task[_HEAD:] != _TAIL and (task[_EDGES] is not shared or not _is_plain_but_edges(task)):
                 _check_tail(task, limits)
                 if task.parents or task.group:
                     related.append(index)
+                    shared = _if_all_elders(task.parents)
         for index in related:
             _check_family(tasks, index)
     except GangerError as error:
@@ -81,9 +83,18 @@ def _check_head(task: NewTask, limits: Limits) -> None:
     checks.check_size("spec", task.spec, limits.payload)
 
 
+def _is_plain_but_edges(task: NewTask) -> bool:
+    """As most tasks of a large graph are."""
+    return task[_EDGES + 1 :] == _REST and task[_HEAD:_EDGES] == _FRONT
+
+
+def _if_all_elders(parents: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """The very same edges need no second look if none of them is to a task of the submission."""
+    return parents if parents and min(parents)[0] > 0 else ()
+
+
 def _check_tail(task: NewTask, limits: Limits) -> None:
-    if task[_EDGES + 1 :] == _REST and not task.delay and task.priority == _PRIORITY:
-        # Most tasks of a large graph are plain but for their parents.
+    if _is_plain_but_edges(task):
         _check_parents(task.parents, limits)
         return
     for value, default, check in zip(task[_HEAD:], _TAIL, _CHECKS, strict=True):
@@ -94,6 +105,8 @@ def _check_tail(task: NewTask, limits: Limits) -> None:
 
 
 def _check_parents(parents: tuple[Edge, ...], _: Limits) -> None:
+    if len(parents) == 1 and parents[0][1] in _ONS and _is_parent(parents[0][0]):
+        return
     asked, ids = {edge[1] for edge in parents}, {edge[0] for edge in parents}
     if not asked <= _ONS:
         wrong = min(map(str, asked - _ONS))
@@ -170,4 +183,4 @@ def _points_forward(tasks: Sequence[NewTask], index: int) -> bool:
     task = tasks[index]
     if task.group < 0 and -task.group > index:
         return True
-    return any(parent < 0 and (-parent > index or tasks[-parent - 1].kind == Kind.GROUP) for parent, _ in task.parents)
+    return any(-parent > index or tasks[-parent - 1].kind == Kind.GROUP for parent, _ in task.parents if parent < 0)
