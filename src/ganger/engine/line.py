@@ -15,7 +15,7 @@ What a wake-up may not do is get lost between the look and the wait. A party lis
 wake-ups; an empty answer that was asked for before the last wake-up counts for nothing.
 
 Tasks may come one by one in a stream, and each would be a question of its own, with a commit of its own. If one came
-while the last question was out, the next is held back for two milliseconds, and takes what came meanwhile. Whoever
+while the last question was out, the next is held back for five milliseconds, and takes what came meanwhile. Whoever
 waits for one task after the other is not slowed down by it: nothing comes while that one is being handed out.
 
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
@@ -50,7 +50,7 @@ from ganger.engine.store import (
 IDLE_PARTIES: Final = 1_024
 """So many parties without anybody in them keep listening, so that who comes back need not begin anew."""
 
-GATHER: Final = 0.002
+GATHER: Final = 0.005
 """Seconds for which a party holds its question back while tasks come in a stream, to take several at once."""
 
 SECOND_LOOK: Final = 1.0
