@@ -3,6 +3,9 @@
 A thousand followers that each read the store would read every event a thousand times. Here one reader keeps the last
 few thousand in memory, and each follower goes through them at its own pace; whoever is further behind reads the store
 until it has caught up. A follower is a position and nothing else: nothing is kept for it, so a slow one costs nothing.
+
+Nobody follows most of the time. Then nothing is read and no commit is told here, so that tasks that end by the thousand
+do not pay for it; the first follower that comes has the reader begin anew, near the newest event.
 """
 
 import asyncio
@@ -28,11 +31,12 @@ ENTRIES: Final = 200_000
 """So many tasks are named by the events that are kept: one event may name a million."""
 
 _PAGE: Final = 256
-_REST: Final = 0.5
+_REST: Final = 5.0
+"""Seconds after the last follower until the reader sleeps: many come again at once."""
 
 
 class News(Service):
-    """The events as they come. `end` is the position of the newest that was read; it may lag while nobody waits."""
+    """The events as they come. `end` is the position of the newest that was read; it lags while nobody follows."""
 
     def __init__(
         self, engine: Engine, *, kept: int = KEPT, entries: int = ENTRIES, telemetry: Telemetry = SILENT
@@ -45,7 +49,7 @@ class News(Service):
         self._last: deque[Event] = deque()
         self._entries = 0
         self._floor = Position(0)
-        self._placed = False
+        self._placed = self._awake = False
         self._rung = asyncio.Event()
         self._waiting = 0
         self._wanted = asyncio.Event()
@@ -58,22 +62,37 @@ class News(Service):
         await super().start()
 
     async def run(self) -> None:
-        with Bell(self._engine.store, (EVENTS_TOPIC,)) as bell:
-            while True:
-                bell.rung.clear()
-                while page := await self._engine.events(self.end, _PAGE):
-                    for event in page:
-                        self._keep(event)
-                await bell.wait()
-                await self._rest()
+        while True:
+            self._awake = False
+            await self._wanted.wait()
+            with Bell(self._engine.store, (EVENTS_TOPIC,)) as bell:
+                await self._skip()
+                self._awake = True
+                while await self._is_wanted():
+                    bell.rung.clear()
+                    while page := await self._engine.events(self.end, _PAGE):
+                        for event in page:
+                            self._keep(event)
+                    await bell.wait()
 
-    async def _rest(self) -> None:
-        """While nobody waits, read in larger lots: tasks that end by the thousand are not to pay for it."""
-        if not self._waiting:
-            self._wanted.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_REST):
-                    await self._wanted.wait()
+    async def _skip(self) -> None:
+        """Begin near the newest event, if much has happened since the last look."""
+        newest = await find_end(self._engine.store)
+        if newest > self.end + self._kept:
+            self._last.clear()
+            self._entries = 0
+            self._floor = self.end = newest
+            self._tell()
+
+    async def _is_wanted(self) -> bool:
+        """Does somebody follow, or come within a while?"""
+        if self._waiting:
+            return True
+        self._wanted.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REST):
+                await self._wanted.wait()
+        return self._wanted.is_set()
 
     def _keep(self, event: Event) -> None:
         self._last.append(event)
@@ -83,6 +102,9 @@ class News(Service):
             self._floor = oldest.position
             self._entries -= len(oldest.entries)
         self.end = event.position
+        self._tell()
+
+    def _tell(self) -> None:
         rung, self._rung = self._rung, asyncio.Event()
         rung.set()
 
@@ -95,6 +117,10 @@ class News(Service):
                 await self._rung.wait()
         finally:
             self._waiting -= 1
+
+    async def mark(self) -> Position:
+        """A place from which nothing that happens from now on is missed, and little that happened before is told."""
+        return self.end if self._awake else await find_end(self._engine.store)
 
     async def begin(self, after: Position | None) -> Position:
         """From where on to follow; StalePage for a position that this store has not reached."""

@@ -19,7 +19,7 @@ _PARAMETERS: Final = frozenset({"slots"})
 def list_stat_routes(meter: Meter, news: News) -> list[Route]:
     async def show(request: Request) -> Answer:
         figures = await meter.read(_read_slots(request.query.get("slots")))
-        return answer_json({"queues": [_tell(one) for one in figures], "last_event": str(news.end)})
+        return answer_json({"queues": [_tell(one) for one in figures], "last_event": str(await news.mark())})
 
     words = "How deep, how old and how fast each queue is, and how many workers it could use"
     return [Route("GET", "/v1/stats", Need.READ, show, words, _PARAMETERS, answer=shapes.Stats)]
