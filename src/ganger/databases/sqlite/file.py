@@ -34,6 +34,7 @@ from ganger.databases.sqlite.migrate import migrate
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.place import Place, explain
 from ganger.databases.sqlite.reserve import Reserve
+from ganger.databases.sqlite.runway import Runway
 from ganger.databases.sqlite.statements import load_queries
 from ganger.databases.sqlite.versions import FORMAT
 
@@ -53,6 +54,7 @@ class OwnedFile:
         self._reserve = reserve
         self._report = report
         self._keeper: apsw.Connection | None = None
+        self._runway = Runway(desk.place, _PAGE, 2 * desk.limits.checkpoint_pages)
         self._pages = 0
         self._checkpointed = 0
         self.queries = load_queries("ganger.databases.sqlite", "queries")
@@ -83,6 +85,7 @@ class OwnedFile:
 
     def _set_up(self, suspect: bool) -> None:
         self._identify()
+        self._runway.reset()
         _configure(self.connection)
         self.connection.set_wal_hook(self._note_pages)
         if suspect:
@@ -182,6 +185,8 @@ class OwnedFile:
     def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
         self._pages = pages
         self._checkpointed = min(self._checkpointed, pages)
+        if not self._reserve.full:
+            self._runway.reach(pages)
         return apsw.SQLITE_OK
 
     def checkpoint_due(self, *, waiting: bool) -> bool:
