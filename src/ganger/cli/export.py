@@ -9,10 +9,12 @@ from ganger.cli.printing import print_json, tell
 
 if TYPE_CHECKING:
     from ganger.cli.views import Names
+    from ganger.core.ids import TaskId
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
 
 _PAGE = 1_000
+_PIECE = 1 << 20
 
 
 @click.command()
@@ -20,7 +22,7 @@ _PAGE = 1_000
 @click.option("--queue", help="Only this queue and its tasks.")
 @click.option("--open", "only_open", is_flag=True, help="Only tasks that have not ended.")
 def export(store: str | None, queue: str | None, only_open: bool) -> None:
-    """Print queues and tasks as lines of JSON, the oldest first. Output and data stay behind."""
+    """Print queues and tasks as lines of JSON, the oldest first, with their results. Output and other data stay."""
     count = run_engine(store, lambda engine: _export(engine, queue, only_open))
     tell(f"{count} tasks")
 
@@ -45,19 +47,28 @@ async def _export(engine: "Engine", name: str | None, only_open: bool) -> int:
 
 
 async def _view(engine: "Engine", task: "Task", names: "Names") -> dict[str, Any]:
-    """A task with its spec (as text, or in base64 if it is none) and its parents."""
+    """A task with its parents, its spec and its result (each as text, or in base64 if it is none)."""
     from ganger.cli.views import view_task
 
     look = await engine.look(task.id, engine.limits.page)
     fields = view_task(task, names)
     fields["parents"] = [[int(parent), str(on)] for parent, on in look.family.parents]
-    return fields | _spec((await engine.read_data(task.id, "spec", 0, engine.limits.payload)).body)
+    fields |= _spell("spec", await _read(engine, task.id, "spec"))
+    return fields | (_spell("result", await _read(engine, task.id, "result")) if "result" in look.keys else {})
 
 
-def _spec(spec: bytes) -> dict[str, str]:
+async def _read(engine: "Engine", task: "TaskId", key: str) -> bytes:
+    """The whole of a value."""
+    found = bytearray()
+    while piece := (await engine.read_data(task, key, len(found), _PIECE)).body:
+        found += piece
+    return bytes(found)
+
+
+def _spell(name: str, value: bytes) -> dict[str, str]:
     import base64
 
     try:
-        return {"spec": spec.decode()}
+        return {name: value.decode()}
     except UnicodeDecodeError:
-        return {"spec_base64": base64.b64encode(spec).decode()}
+        return {f"{name}_base64": base64.b64encode(value).decode()}

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from ganger.core.clock import Wall
 from ganger.core.errors import BadInput
 from ganger.core.queue import Policy
 from ganger.core.state import is_final
+from ganger.engine.store import Past
 
 
 class QueueLine(msgspec.Struct, frozen=True, tag_field="type", tag="queue"):
@@ -57,6 +59,15 @@ class TaskLine(msgspec.Struct, frozen=True, tag_field="type", tag="task"):
     limit_key: str | None = None
     requires: tuple[str, ...] = ()
     due: int | None = None
+    created: int = 0
+    started: int | None = None
+    ended: int | None = None
+    reason: str | None = None
+    branch: bool = True
+    attempts: int = 0
+    crashes: int = 0
+    result: str | None = None
+    result_base64: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -64,12 +75,29 @@ class TaskLine(msgspec.Struct, frozen=True, tag_field="type", tag="task"):
 
     @property
     def body(self) -> bytes:
-        if self.spec_base64 is None:
-            return (self.spec or "").encode()
+        return self._read("spec", self.spec, self.spec_base64) or b""
+
+    @property
+    def outcome(self) -> bytes | None:
+        """The result; None if there is none."""
+        return self._read("result", self.result, self.result_base64)
+
+    @property
+    def past(self) -> Past:
+        """How it ended."""
+        ended = Wall(self.created if self.ended is None else self.ended)
+        started = None if self.started is None else Wall(self.started)
+        return Past(
+            self.code, Wall(self.created), ended, started, self.reason, self.branch, self.attempts, self.crashes
+        )
+
+    def _read(self, what: str, text: str | None, base64_text: str | None) -> bytes | None:
+        if base64_text is None:
+            return None if text is None else text.encode()
         try:
-            return base64.b64decode(self.spec_base64, validate=True)
+            return base64.b64decode(base64_text, validate=True)
         except binascii.Error as error:
-            raise BadInput(f"the spec of task {self.id} is not base64: {error}", task=self.id) from None
+            raise BadInput(f"the {what} of task {self.id} is not base64: {error}", task=self.id) from None
 
 
 def read_lines(text: Iterable[str]) -> list[QueueLine | TaskLine]:

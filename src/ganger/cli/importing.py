@@ -1,4 +1,4 @@
-"""`ganger import`: the open tasks of an export become tasks of this store."""
+"""`ganger import`: the tasks of an export become tasks of this store."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
@@ -24,10 +24,11 @@ _HELD_MEANWHILE = 86_400_000
 @take_json
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 def import_tasks(store: str | None, as_json: bool, file: TextIO) -> None:
-    """Store the open tasks of an export, under new ids.
+    """Store the tasks of an export, under new ids.
 
-    Those of FILE (- for standard input) that have not ended are stored, all or none. Missing queues are made. A task
-    whose key is taken already is left out. Prints how many were added.
+    Those of FILE (- for standard input) are stored with their graph, all or none; those that have ended with their end
+    and their result, where the store takes such. Missing queues are made. A task whose key is taken already is left
+    out. Prints how many were added.
     """
     from ganger.cli.import_lines import read_lines
 
@@ -45,11 +46,13 @@ async def _import(engine: "Engine", lines: "Iterable[Any]") -> tuple[int, int]:
 
     read = list(lines)
     queues = await _make_queues(engine, [line for line in read if isinstance(line, QueueLine)])
-    tasks = [line for line in read if isinstance(line, TaskLine) and line.is_open]
+    tasks = [line for line in read if isinstance(line, TaskLine)]
     places = {line.id: -1 - index for index, line in enumerate(tasks)}
     new = [_make(line, await _queue(engine, queues, line.queue), places) for line in tasks]
+    ended = [(index, line) for index, line in enumerate(tasks) if not line.is_open]
+    results = [(index, "result", result) for index, line in ended if (result := line.outcome) is not None]
     with show_storing(len(new)):
-        made = await engine.submit(new)
+        made = await engine.submit(new, data=results, pasts=[(index, line.past) for index, line in ended])
     born = set(range(len(tasks))) - set(made.existing)
     held: list[TaskId] = [made.ids[index] for index in sorted(born) if tasks[index].code == Status.HELD]
     if held:
@@ -71,7 +74,7 @@ async def _queue(engine: "Engine", queues: dict[str, int], name: str) -> int:
 
 
 def _make(line: "TaskLine", queue: int, places: Mapping[int, int]) -> "NewTask":
-    """Parents and groups that have ended are decided already: only those that come along are waited for."""
+    """Parents and groups that do not come along are decided already: only the others are waited for."""
     from ganger.core.clock import Wall
     from ganger.core.graph import Edge
     from ganger.core.ids import QueueId

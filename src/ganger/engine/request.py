@@ -12,17 +12,32 @@ from ganger.core.state import Move
 from ganger.core.task import Attempt, Claimed, Family, NewTask, Task
 
 
+class Past(NamedTuple):
+    """How a task ended in another store: it is born with that end, and never runs."""
+
+    status: int
+    created: Wall
+    ended: Wall
+    started: Wall | None = None
+    reason: str | None = None
+    branch: bool = True
+    attempts: int = 0
+    crashes: int = 0
+
+
 class Submission(NamedTuple):
     """Tasks to be stored together. `under` guards it: the submitter holds this lease (task, fence) now.
 
     `data` pairs the index of a task with a value that it is born with; one whose key gave an older task gets none. A
-    value `spec` is a blob, and takes the place of the task's own, which is empty.
+    value `spec` is a blob, and takes the place of the task's own, which is empty. `pasts` pairs the index of a task
+    with its end.
     """
 
     tasks: tuple[NewTask, ...]
     under: tuple[TaskId, Fence] | None = None
     act: Act | None = None
     data: "tuple[tuple[int, Datum], ...]" = ()
+    pasts: tuple[tuple[int, Past], ...] = ()
 
 
 class Submitted(NamedTuple):

@@ -32,7 +32,7 @@ Terms that hold for every operation:
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ganger.core.audit import AuditLine
+from ganger.core.audit import Act, AuditLine
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -55,6 +55,7 @@ from ganger.engine.request import (
     NodeChange,
     Note,
     Page,
+    Past,
     Progress,
     Query,
     QueueChange,
@@ -97,6 +98,7 @@ __all__ = [
     "NodeChange",
     "Note",
     "Page",
+    "Past",
     "Progress",
     "Query",
     "QueueChange",
@@ -147,6 +149,19 @@ class Prompt(Protocol):
         ...
 
 
+@runtime_checkable
+class Strangers(Protocol):
+    """What a store may offer besides in which strangers hold tasks: their leases are never ended by upkeep."""
+
+    async def orphan_of(self, node: str, act: Act) -> list[TaskId] | None:
+        """End what a stranger's node has in hand as orphaned; returns those tasks, None if no such node is known.
+
+        Each by itself, and only if that node still has it. The act is written down first; what follows is told by
+        upkeep, like whatever strangers do.
+        """
+        ...
+
+
 class Store(Protocol):
     """What the engine needs of whatever keeps the tasks: fifteen operations."""
 
@@ -158,7 +173,8 @@ class Store(Protocol):
 
         A task is born blocked if an edge is undecided (or if its kind takes no slot), delayed if it is due later, else
         queued; if an edge can never hold it is cancelled at once. Ids grow in the order of the tasks, positions
-        likewise. Data are there when a task is: no holder ever sees one without them.
+        likewise. Data are there when a task is: no holder ever sees one without them. One with a past is
+        born as it ended: edges from it are decided, and an open group has it behind it.
 
         Raises DuplicateKey (field `task`: who has it), UnknownParent, UnknownGroup, QueueNotFound, StaleLease,
         StoreFull. A cycle was refused above. Not idempotent by itself: give keys with `return` to send it again safely.

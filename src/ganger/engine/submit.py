@@ -15,10 +15,11 @@ from ganger.core.errors import BadInput, CycleFound, GangerError, UnknownGroup, 
 from ganger.core.graph import Edge, Join, On, order
 from ganger.core.ids import QueueId
 from ganger.core.lease import Lease, Renewal
+from ganger.core.state import is_final
 from ganger.core.task import Kind, NewTask, OnConflict
 from ganger.engine import checks
 from ganger.engine.limits import Limits
-from ganger.engine.store import Datum, Prompt, Store, Submission, Submitted
+from ganger.engine.store import Datum, Past, Prompt, Store, Submission, Submitted
 from ganger.engine.witness import SubmitCommitted, Witness
 
 _HEAD: Final = 3
@@ -39,14 +40,25 @@ async def submit(
     under: Lease | None = None,
     act: Act | None = None,
     data: Sequence[tuple[int, Datum]] = (),
+    pasts: Sequence[tuple[int, Past]] = (),
 ) -> Submitted:
     """Check the tasks and store them with their data, all or none."""
     check_tasks(tasks, limits)
-    request = Submission(tuple(tasks), None if under is None else (under.task, under.fence), act, tuple(data))
+    _check_pasts(pasts)
+    guard = None if under is None else (under.task, under.fence)
+    request = Submission(tuple(tasks), guard, act, tuple(data), tuple(pasts))
     reply = await store.submit(request)
     if witness is not None:
         await witness.witnessed(SubmitCommitted(request, reply))
     return reply
+
+
+def _check_pasts(pasts: Sequence[tuple[int, Past]]) -> None:
+    for index, past in pasts:
+        if not is_final(past.status):
+            raise BadInput(f"task {index} of the submission: {past.status} is no end of a task", field="pasts")
+        checks.check_whole("ended", past.ended, 0, checks.LATEST)
+        checks.check_whole("created", past.created, 0, past.ended)
 
 
 def submit_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Submitted:

@@ -38,7 +38,7 @@ from ganger.engine.schedules import TICK, Scheduler
 from ganger.engine.store import Claim, Query, Tend
 from ganger.node.functions.binding import find
 from ganger.node.functions.context import CURRENT, Context, Pen
-from ganger.node.functions.execution import Said, call, explain, succeed
+from ganger.node.functions.execution import Said, call, explain, read_spec, succeed
 from ganger.node.functions.judging import judge
 from ganger.node.functions.messages import Result
 from ganger.node.functions.references import resolve
@@ -273,7 +273,7 @@ def _context(claimed: Claimed) -> Iterator[None]:
 def _perform(job: Job) -> Outcome:
     with _context(job.claimed):
         try:
-            spec: FunctionSpec = decode(job.spec, FunctionSpec)
+            spec = read_spec(job.spec)
             answer = call(spec, find(spec.path))
             said = succeed(spec.path, _finish(answer) if inspect.isawaitable(answer) else answer)
         except (Exception, SystemExit) as error:
@@ -284,7 +284,7 @@ def _perform(job: Job) -> Outcome:
 async def _aperform(job: Job) -> Outcome:
     with _context(job.claimed):
         try:
-            spec: FunctionSpec = decode(job.spec, FunctionSpec)
+            spec = read_spec(job.spec)
             answer = call(spec, find(spec.path))
             said = succeed(spec.path, await answer if inspect.isawaitable(answer) else answer)
         except (Exception, SystemExit) as error:

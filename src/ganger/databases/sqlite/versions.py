@@ -6,7 +6,7 @@ from typing import Final
 FORMAT: Final = 1
 """The version of the tables that a shared file keeps for itself."""
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """The version of the language between the owner of a file and the others."""
 
 

@@ -22,6 +22,7 @@ from ganger.testing.contracts.store_live import LiveContract
 from ganger.testing.contracts.store_moves import MovesContract
 from ganger.testing.contracts.store_nodes import NodesContract
 from ganger.testing.contracts.store_notes import NotesContract
+from ganger.testing.contracts.store_pasts import PastsContract
 from ganger.testing.contracts.store_queues import QueuesContract
 from ganger.testing.contracts.store_reads import AuditContract, ListenContract, ReadsContract
 from ganger.testing.contracts.store_settle import SettleContract
@@ -31,6 +32,7 @@ from ganger.testing.contracts.store_upkeep import UpkeepContract
 
 class StoreConformance(
     SubmitContract,
+    PastsContract,
     ClaimContract,
     LimitsContract,
     MovesContract,

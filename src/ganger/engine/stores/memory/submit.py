@@ -7,9 +7,10 @@ from ganger.core.errors import DuplicateKey, QueueNotFound, UnknownGroup, Unknow
 from ganger.core.event import Entry, Fact
 from ganger.core.graph import holds
 from ganger.core.ids import QueueId, TaskId
+from ganger.core.release import is_unhappy
 from ganger.core.state import is_final
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
-from ganger.engine.store import Submission, Submitted
+from ganger.engine.store import Past, Submission, Submitted
 from ganger.engine.stores.memory import graph
 from ganger.engine.stores.memory.birth import bear
 from ganger.engine.stores.memory.notes import put_datum
@@ -18,21 +19,25 @@ from ganger.engine.stores.memory.step import NO_HOLDER, Step
 
 
 class Names(NamedTuple):
-    """The id of each task of a submission; `fresh` are those that are to be born, by id."""
+    """The id of each task of a submission; `fresh` are those that are to be born, `pasts` how some of them ended."""
 
     ids: list[TaskId]
     fresh: dict[TaskId, NewTask]
+    pasts: dict[TaskId, Past]
 
 
 def submit(step: Step, request: Submission) -> Submitted:
     step.guard(request.under)
     names, existing = _name(step, request.tasks)
+    names.pasts.update((names.ids[index], past) for index, past in request.pasts if index not in existing)
     links = {task: _links(step, names, task, new) for task, new in names.fresh.items()}
     rows = [_bear(step, names, task, links[task]) for task in names.fresh]
     _count(step, rows)
     _tell(step, rows)
     for row in rows:
         _refuse_group_cycle(step, row)
+    _leave_groups(step, names, rows)
+    for row in rows:
         _settle_birth(step, row, links[row.task.id])
     graph.follow(step)
     for index, datum in request.data:
@@ -45,7 +50,7 @@ def submit(step: Step, request: Submission) -> Submitted:
 
 
 def _name(step: Step, tasks: tuple[NewTask, ...]) -> tuple[Names, list[int]]:
-    names, existing = Names([], {}), []
+    names, existing = Names([], {}, {}), []
     taken: dict[str, TaskId] = {}
     for index, new in enumerate(tasks):
         owner = _owner(step, new, taken)
@@ -81,7 +86,24 @@ def _links(step: Step, names: Names, task: TaskId, new: NewTask) -> list[Link]:
 def _bear(step: Step, names: Names, task: TaskId, links: list[Link]) -> Row:
     new = names.fresh[task]
     group = _find_group(step, names, new.group) if new.group else None
-    return bear(step, task, new, group, links)
+    row = bear(step, task, new, group, links)
+    return row if (past := names.pasts.get(task)) is None else step.put(_end(row, past))
+
+
+def _end(row: Row, past: Past) -> Row:
+    """The row of a task that ended elsewhere."""
+    return row.having(
+        status=past.status, created=past.created, started=past.started, ended=past.ended, modified=past.ended,
+        reason=past.reason, branch=past.branch, attempts=past.attempts, crashes=past.crashes,
+    )  # fmt: skip
+
+
+def _leave_groups(step: Step, names: Names, rows: list[Row]) -> None:
+    """A group that is open itself has those members behind it that ended elsewhere."""
+    for row in rows:
+        past, group = names.pasts.get(row.task.id), row.task.group
+        if past is not None and group is not None and group not in names.pasts:
+            graph.leave_group(step, group, is_unhappy(past.status, past.reason), {})
 
 
 def _resolve(names: Names, reference: int) -> TaskId | None:
@@ -94,14 +116,18 @@ def _resolve(names: Names, reference: int) -> TaskId | None:
 def _link(step: Step, names: Names, child: TaskId, reference: int, on: str) -> Link:
     parent = _resolve(names, reference)
     if parent is not None and parent in names.fresh and reference < 0:
-        return Link(child, parent, on)
+        past = names.pasts.get(parent)
+        return Link(child, parent, on, Decided.OPEN if past is None else _judge(on, past.status, past.branch))
     row = None if parent is None else step.tables.rows.get(parent)
     if parent is None or row is None:
         raise UnknownParent(f"there is no task {reference} to be a parent", parent=reference)
     if not is_final(row.task.status):
         return Link(child, parent, on)
-    held = holds(on, row.task.status, row.task.branch)
-    return Link(child, parent, on, Decided.HELD if held else Decided.NEVER)
+    return Link(child, parent, on, _judge(on, row.task.status, row.task.branch))
+
+
+def _judge(on: str, status: int, branch: bool) -> Decided:
+    return Decided.HELD if holds(on, status, branch) else Decided.NEVER
 
 
 def _find_group(step: Step, names: Names, reference: int) -> TaskId:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import apsw
 
 from ganger.core.event import Fact
-from ganger.core.graph import SKIPPED, Closed, Fate, Join, fate, holds, lost_reason
+from ganger.core.graph import SKIPPED, Closed, holds, lost_reason
+from ganger.core.release import Turn, conclude, find_due, is_unhappy, turn
 from ganger.core.state import RULES, Status
-from ganger.core.task import Kind
 from ganger.engine.store import STEP_EDGES
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.queries import Q
@@ -124,24 +124,20 @@ class Cascade:
         return [Child._make(row) for row in rows]
 
     def _decide(self, child: Child, closed: Closed) -> None:
-        waits = child.waits - closed.edges
-        if child.status not in (Status.BLOCKED, Status.HELD):
-            self._set_waits(child, max(0, waits))
-            return
-        join, kind = Join.ANY if child.any_join else Join.ALL, self._kind(child.lane)
-        held = closed.held if child.any_join or closed.why is None else -1
-        end = fate(join, waits, held)
-        if end == Fate.LOST:
-            self._lose(child, waits, closed.why or self._why_lost(child.id))
-        elif end == Fate.READY and kind == Kind.GROUP:
-            self._set_waits(child, waits)
-            self._conclude(GroupRow._make(next(iter(self.step.run(Q.group_read, (child.id,))))))
-        elif end == Fate.READY and child.status == Status.BLOCKED and kind != Kind.CONDITION:
-            self._unblock(child, waits)
-        else:
-            # A condition that is free to be judged, or a held task: who kicks it looks at what it still waits for.
-            self._set_waits(child, 0 if end == Fate.READY else waits)
-            self.step.woken.add(child.queue)
+        turned, waits = turn(child, self.step.shelf.lanes[child.lane].kind, closed)
+        match turned:
+            case Turn.LOSE:
+                self._lose(child, waits, closed.why or self._why_lost(child.id))
+            case Turn.CONCLUDE:
+                self._set_waits(child, waits)
+                self.end_groups([child.id])
+            case Turn.UNBLOCK:
+                self._unblock(child, waits)
+            case Turn.WAKE:
+                self._set_waits(child, waits)
+                self.step.woken.add(child.queue)
+            case Turn.COUNT:
+                self._set_waits(child, waits)
 
     def _why_lost(self, child: int) -> str:
         """The reason in the edges that are left, when the edge that gave hope was taken away by hand."""
@@ -159,18 +155,14 @@ class Cascade:
             else:
                 self._set_waits(changed, changed.waits)
 
-    def _kind(self, lane: int) -> str:
-        return self.step.shelf.lanes[lane].kind
-
     def _set_waits(self, child: Child, waits: int) -> None:
         self.step.run(Q.waits_set, (waits, self.step.wall, child.id))
 
     def _unblock(self, child: Child, waits: int) -> None:
         step = self.step
-        due = child.due if child.due is not None else step.wall + child.delay if child.delay else None
-        rule = RULES["unblock_later" if due is not None and due > step.wall else "unblock"]
-        # An `any` join is free with its first edge, whatever the others will do.
-        step.run(Q.unblock, (rule.target, 0 if child.any_join else waits, due, step.wall, child.id))
+        name, due = find_due(child.due, child.delay, step.wall)
+        rule = RULES[name]
+        step.run(Q.unblock, (rule.target, waits, due, step.wall, child.id))
         self._moved(child, rule.target)
         step.tell(rule.fact, child.queue, 0, [(child.id, rule.target, child.fence, None)])
         step.readied(child.queue, child.lane)
@@ -196,10 +188,14 @@ class Cascade:
 
     def _groups(self, level: list[Ended]) -> None:
         members = Counter(ended.grp for ended in level if ended.grp is not None)
-        bad = Counter(ended.grp for ended in level if ended.grp is not None and _unhappy(ended))
+        bad = Counter(ended.grp for ended in level if ended.grp is not None and is_unhappy(ended.status, ended.reason))
         for group, n in members.items():
-            for row in list(self.step.run(Q.member_ended, (n, bad[group], self.step.wall, group))):
-                self._conclude(GroupRow._make(row))
+            self.leave_group(group, n, bad[group])
+
+    def leave_group(self, group: int, members: int, unhappy: int) -> None:
+        """So many members of the group have ended, some of them badly."""
+        for row in list(self.step.run(Q.member_ended, (members, unhappy, self.step.wall, group))):
+            self._conclude(GroupRow._make(row))
 
     def end_groups(self, groups: Iterable[int]) -> None:
         """Conclude these groups if nothing is left to wait for."""
@@ -210,8 +206,8 @@ class Cascade:
     def _conclude(self, group: GroupRow) -> None:
         if group.waits > 0 or group.status != Status.BLOCKED:
             return
-        step, rule = self.step, RULES["conclude_failed" if group.failures else "conclude"]
-        reason = f"{group.failures} of its members did not succeed" if group.failures else None
+        name, reason = conclude(group.failures)
+        step, rule = self.step, RULES[name]
         step.run(Q.conclude, (rule.target, reason, step.wall, step.wall, group.id))
         step.count(group.queue, group.status, -1)
         step.count(group.queue, rule.target, 1)
@@ -227,7 +223,3 @@ def resume(step: Step, left: Iterable[tuple[int, int, int, int, str | None]], bu
         cascade.ended.append(Ended(parent, status, bool(branch), reason, _UNCOUNTED, None, after))
     cascade.run()
     return cascade
-
-
-def _unhappy(ended: Ended) -> bool:
-    return ended.status != Status.SUCCEEDED and ended.reason != SKIPPED

@@ -1,7 +1,7 @@
 """How the edges of a submission are stored: together where many lead from one task, or to one."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import apsw
@@ -9,6 +9,7 @@ import apsw
 from ganger.core.errors import UnknownParent
 from ganger.core.graph import Edge, holds, lost_reason
 from ganger.core.ids import TaskId
+from ganger.engine.store import Past
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
@@ -44,10 +45,17 @@ _WAITS_FOR_ONE: Final = Ties((), [], 1, 0, None)
 class Links:
     """The edges of one submission: `families` are the parents of those of its tasks that have any.
 
-    `kids` counts the children that each task gets.
+    `pasts` are those of its tasks that ended elsewhere. `kids` counts the children that each task gets.
     """
 
-    def __init__(self, step: Step, ids: list[TaskId], existing: set[int], families: list[tuple[Edge, ...]]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        ids: list[TaskId],
+        existing: set[int],
+        families: list[tuple[Edge, ...]],
+        pasts: Mapping[TaskId, Past],
+    ) -> None:
         self.step = step
         self.ids = ids
         self.existing = existing
@@ -55,6 +63,7 @@ class Links:
         self._elders: list[array[int]] = []
         first = step.shelf.next_task - len(ids)
         self.parents = self._read_parents(families, first)
+        self.parents |= {number: Parent(past.status, past.branch, past.reason) for number, past in pasts.items()}
         self.kids = count_each(self._count_kids(families, first))
         self._ties = Ties((), [], 0, 0, None)
         self._single: tuple[Edge, ...] = ()

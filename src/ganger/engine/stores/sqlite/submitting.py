@@ -1,6 +1,7 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup
@@ -10,10 +11,11 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.lease import Renewal
 from ganger.core.queue import Sort
+from ganger.core.release import is_unhappy
 from ganger.core.state import Status
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
 from ganger.databases.sqlite import Session, Together
-from ganger.engine.store import INLINE_SPEC, Submission, Submitted
+from ganger.engine.store import INLINE_SPEC, Past, Submission, Submitted
 from ganger.engine.stores.sqlite.cascade import Cascade
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
@@ -26,13 +28,15 @@ _LINKED: Final = NewTask(QueueId(0), "")[6:]
 """The end of a task that has a place in a queue, perhaps edges, and nothing else."""
 
 _LIFO: Final = -1
+_NO_PASTS: Final[Mapping[TaskId, Past]] = MappingProxyType({})
 
 
 def submit(session: Session, request: Submission) -> Submitted:
     step = Step(session)
     check_under(step, request.under)
     ids, existing = take_ids(step, request.tasks)
-    Births(step, request.tasks, ids, set(existing)).store()
+    pasts = {ids[index]: past for index, past in request.pasts if index not in existing}
+    Births(step, request.tasks, ids, set(existing), pasts).store()
     if request.data:
         _keep_data(step, request, ids, set(existing))
     step.act(request.act)
@@ -51,7 +55,7 @@ def _keep_data(step: Step, request: Submission, ids: list[TaskId], existing: set
 
 def _is_one(request: Submission) -> bool:
     """One task that refers to no other: such submissions can be stored as one, and nobody sees a difference."""
-    if len(request.tasks) != 1 or request.under is not None or request.act is not None or request.data:
+    if len(request.tasks) != 1 or request.under is not None or request.act is not None or request.data or request.pasts:
         return False
     (task,) = request.tasks
     return not task.parents and not task.group
@@ -112,8 +116,16 @@ class Path(NamedTuple):
 class Births:
     """The new tasks of one submission on their way into the table."""
 
-    def __init__(self, step: Step, tasks: tuple[NewTask, ...], ids: list[TaskId], existing: set[int]) -> None:
+    def __init__(
+        self,
+        step: Step,
+        tasks: tuple[NewTask, ...],
+        ids: list[TaskId],
+        existing: set[int],
+        pasts: Mapping[TaskId, Past] = _NO_PASTS,
+    ) -> None:
         self.step = step
+        self.pasts = pasts
         self.tasks = tasks
         self.ids = ids
         self.existing = existing
@@ -125,7 +137,7 @@ class Births:
         self.related = [
             task for index, task in enumerate(tasks) if (task.parents or task.group) and index not in existing
         ]
-        self.links = Links(step, ids, existing, [task.parents for task in self.related if task.parents])
+        self.links = Links(step, ids, existing, [task.parents for task in self.related if task.parents], pasts)
         self.members = self._count_members()
         self.orders: dict[tuple[int, str, tuple[str, ...]], tuple[int, int, bool]] = {}
 
@@ -141,18 +153,27 @@ class Births:
         for queue, entries in self.entries.items():
             self._tell(queue, entries)
         refill(step)
-        if self.doomed or self.groups:
+        if self.doomed or self.groups or self.pasts:
             cascade = Cascade(step)
+            self._store_pasts(cascade)
             cascade.lose(self.doomed)
             cascade.end_groups(self.groups)
             cascade.run()
 
+    def _store_pasts(self, cascade: Cascade) -> None:
+        """The ends of those that ended elsewhere; an open group has them behind it."""
+        for index, number in enumerate(self.ids):
+            if (past := self.pasts.get(number)) is not None and index not in self.existing:
+                self.step.run(Q.past_put, past._asdict() | {"id": number})
+                if (group := self._open_group(self.tasks[index])) is not None:
+                    cascade.leave_group(group, 1, is_unhappy(past.status, past.reason))
+
     def _rows(self) -> Iterator[tuple[object, ...]]:
         """The rows of plain tasks, streamed; the others are stored on the way. Spelt out for its heat."""
-        wall, kids, path = self.step.wall, self.links.kids, Path(0, "", 0, 1, [])
+        wall, kids, pasts, path = self.step.wall, self.links.kids, self.pasts, Path(0, "", 0, 1, [])
         for index, task in enumerate(self.tasks):
             number, spec = self.ids[index], task[2]
-            if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC:
+            if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC or number in pasts:
                 self._special(index, task)
                 continue
             if task[0] != path.queue or task[1] != path.kind:
@@ -209,8 +230,10 @@ class Births:
         lane, sign, _ = self._order(task)
         waits, dead = self._join(number, task)
         due = _due(task, step.wall, waits)
-        status = _born(task, waits, dead is not None, due, step.wall)
-        if task.kind == Kind.GROUP:
+        status: int = _born(task, waits, dead is not None, due, step.wall)
+        if (past := self.pasts.get(number)) is not None:
+            waits, dead, status = 0, None, past.status
+        elif task.kind == Kind.GROUP:
             waits += self.members.get(number, 0) + task.open_group
             self.groups += [number] * (waits == 0)
         step.run(Q.task_insert, (
@@ -268,7 +291,12 @@ class Births:
         step.tell(Fact.SUBMITTED, queue, 0, entries)
 
     def _count_members(self) -> dict[TaskId, int]:
-        return count_each([self.links.resolve(task.group) for task in self.related if task.group])
+        return count_each([group for task in self.related if (group := self._open_group(task)) is not None])
+
+    def _open_group(self, task: NewTask) -> TaskId | None:
+        """The group that counts the task, if it has one that has not ended itself."""
+        group = self._group(task)
+        return None if group is None or group in self.pasts else group
 
     def _tell_elders(self) -> None:
         """Groups that were there before get their new members counted."""
