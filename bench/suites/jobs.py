@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.goals import Goal
+from bench.goals import Goal, Sense
 from bench.rounds import Figure, Load
 from bench.suites.suite import Suite
 from bench.work import Work
@@ -23,9 +23,10 @@ class Sizes:
     echoes: int = 20_000
     workers: int = 8
     idle: int = 500
+    large: int = 1 << 30
 
 
-QUICK = Sizes(jobs=1_000, echoes=5_000, idle=200)
+QUICK = Sizes(jobs=1_000, echoes=5_000, idle=200, large=64 << 20)
 
 
 @contextmanager
@@ -41,9 +42,17 @@ def jobs_suite(sizes: Sizes) -> Suite:
             "client": {"processes": 1, "payload": "1 KiB in, 1 KiB out"},
             "Ganger": {"server": "ganger server", "store": "sqlite"},
         },
-        loads=(*_rates(sizes), _idle(sizes)),
-        goals=(Goal(9, "jobs through websocket workers", "ganger.jobs", "frames.echo", 0.25),),
+        loads=(*_rates(sizes), _idle(sizes), *_large(sizes)),
+        goals=tuple(_goals()),
     )
+
+
+def _goals() -> Iterator[Goal]:
+    most = Sense.AT_MOST
+    yield Goal(9, "jobs through websocket workers", "ganger.jobs", "frames.echo", 0.25)
+    yield Goal(9, "memory of an idle worker", "ganger.jobs.idle.memory", None, 30.0, most, "KB")
+    yield Goal(9, "a large job to a worker and its result back", "ganger.jobs.large", "files.plain", 0.5)
+    yield Goal(9, "memory that a large job takes", "ganger.jobs.large.memory", None, 64.0, most, "MB")
 
 
 def _rates(sizes: Sizes) -> Iterator[Load]:
@@ -53,6 +62,17 @@ def _rates(sizes: Sizes) -> Iterator[Load]:
     yield Load((jobs,), Work("bench.jobs.rates:solve", {**given, "jobs": sizes.jobs}))
     echo = Figure("frames.echo", f"the same websockets, {who}", "the same frames without jobs", _RATE, durable=False)
     yield Load((echo,), Work("bench.jobs.rates:echo", {**given, "jobs": sizes.echoes}))
+
+
+def _large(sizes: Sizes) -> Iterator[Load]:
+    what, unit = f"{sizes.large >> 20} MiB up, to a worker, back and down", "MB/s"
+    figures = (
+        Figure("ganger.jobs.large", "Ganger, one large job", what, unit),
+        Figure("ganger.jobs.large.memory", "Ganger, one large job", "growth of the server", "MB"),
+    )
+    yield Load(figures, Work("bench.jobs.large:carry", {"size": sizes.large}))
+    plain = Figure("files.plain", "a plain file server", "the same bytes up, down, up and down", unit)
+    yield Load((plain,), Work("bench.jobs.large:copy_files", {"size": sizes.large}))
 
 
 def _idle(sizes: Sizes) -> Load:

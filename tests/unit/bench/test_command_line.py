@@ -25,7 +25,7 @@ def test_less_than_three_rounds_are_refused(capsys: pytest.CaptureFixture[str]) 
 def test_help_names_the_suites() -> None:
     root = Path(__file__).parents[3]
     shown = subprocess.run(
-        [sys.executable, "-m", "bench", "--help"], cwd=root, capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-m", "bench", "--help"], cwd=root, capture_output=True, text=True, check=True, timeout=90
     )
     assert "engine" in shown.stdout
     assert "peers" in shown.stdout

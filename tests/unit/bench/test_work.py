@@ -88,7 +88,7 @@ def test_work_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_the_children_of_the_work_are_ended_with_it(tmp_path: Path) -> None:
     (pid,) = run_apart(Work("worked:leave_a_child"), tmp_path)
     with suppress(psutil.NoSuchProcess):
-        psutil.Process(int(pid)).wait(timeout=10)
+        psutil.Process(int(pid)).wait(timeout=90)
 
 
 @pytest.mark.parametrize("module", ["huey", "pgqueuer", "pgqueuer.queries", "asyncpg"])

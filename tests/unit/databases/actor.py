@@ -22,7 +22,7 @@ from ganger.databases.sqlite import Limits, Rank, SharedFile
 from tests.unit.databases.counter import MIGRATIONS, Line, open_counter, until
 
 ROOT = Path(__file__).parents[3]
-PATIENCE = 30
+PATIENCE = 60
 
 
 @dataclass

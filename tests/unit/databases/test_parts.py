@@ -54,7 +54,7 @@ def test_nobody_sleeps_while_something_is_in_the_inbox() -> None:
 
     def serve() -> None:
         while len(taken) < 2_000:
-            inbox.wait(10)
+            inbox.wait(60)
             taken.extend(inbox.take(10))
 
     server = threading.Thread(target=serve)
@@ -63,7 +63,7 @@ def test_nobody_sleeps_while_something_is_in_the_inbox() -> None:
     for poster in posters:
         poster.start()
     for thread in (*posters, server):
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     inbox.dispose()
 
@@ -88,9 +88,9 @@ def test_what_a_loop_posts_in_one_turn_is_taken_together() -> None:
 
     server = threading.Thread(target=serve)
     server.start()
-    assert ready.wait(20)
+    assert ready.wait(60)
     asyncio.run(post())
-    server.join(20)
+    server.join(60)
     assert [[each.request for each in group] for group in taken] == [[0, 1, 2]]
     inbox.dispose()
 

@@ -20,7 +20,7 @@ class RawClient:
     def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(str(path) + "-socket")
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self.parser = Parser(1 << 26)
         self.frames: list[Frame] = []
 

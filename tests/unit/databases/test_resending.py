@@ -22,7 +22,7 @@ def owning(path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{path}-socket")
         listener.listen()
-        listener.settimeout(10)
+        listener.settimeout(60)
         yield listener
     os.close(lock)
 
@@ -32,7 +32,7 @@ class Visit:
 
     def __init__(self, listener: socket.socket) -> None:
         self.sock, _ = listener.accept()
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self._parser = Parser(1 << 20)
         self._heard: list[Frame] = []
         assert isinstance(self.hear(), Hello)

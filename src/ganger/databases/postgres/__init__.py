@@ -4,7 +4,7 @@ from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.database import Database, NeedsToRunAlone, RunAgain, Session
 from ganger.databases.postgres.migrate import Migration, load_migrations
 from ganger.databases.postgres.statements import load_queries
-from ganger.databases.postgres.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
+from ganger.databases.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
 
 __all__ = [
     "Address",

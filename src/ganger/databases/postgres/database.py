@@ -24,11 +24,12 @@ import asyncpg
 
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import StoreClosed
+from ganger.databases.listeners import Listeners, Told
 from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.errors import CONFLICTS, LOST, translate, unavailable
-from ganger.databases.postgres.listeners import Listeners, Told
 from ganger.databases.postgres.migrate import Migration, migrate
 from ganger.databases.postgres.receipts import Writer, Writers, is_stored
+from ganger.databases.postgres.standby import Behind, Standby
 from ganger.databases.postgres.waking import Crier, Ear, Pulse
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -123,6 +124,7 @@ class Database:
         self._listeners = Listeners(asyncio.get_running_loop())
         self._writers = Writers(entropy)
         self._services: tuple[Crier, Ear] | None = None
+        self._standby: Standby | None = None
         lock = address.lock("steps")
         self._begin = {
             False: f"BEGIN; SELECT pg_advisory_xact_lock_shared({lock})",
@@ -141,8 +143,11 @@ class Database:
         telemetry: Telemetry = SILENT,
         connections: int = CONNECTIONS,
         patience: float = PATIENCE,
+        read_url: str | None = None,
     ) -> "Database":
         database = cls(read_address(url), entropy, patience)
+        if read_url is not None:
+            database._standby = Standby(read_address(read_url).url, database._settings())
         try:
             await database._open_pool(connections)
             async with database._pool.acquire() as connection:
@@ -181,6 +186,8 @@ class Database:
     async def close(self) -> None:
         for service in self._services or ():
             await service.stop()
+        if self._standby is not None:
+            await self._standby.close()
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -204,6 +211,14 @@ class Database:
                 await patience.wait(error, doing)
             except Exception as error:
                 raise translate(error, doing) from error
+
+    async def read_aside(self, work: Callable[[Any], Awaitable[T]], doing: str) -> T:
+        """As `read`, on the standby where there is one that has caught up with what is committed now."""
+        if self._standby is not None:
+            mark = await self.read(_find_mark, doing)
+            with contextlib.suppress(Behind):
+                return await self._standby.read(mark, work)
+        return await self.read(work, doing)
 
     async def transact(self, work: Callable[[Session], Awaitable[T]], doing: str, alone: bool = False) -> T:
         """Run a step in a transaction until it is committed, or refused, or nobody can tell.
@@ -282,6 +297,12 @@ class Database:
             crier, ear = self._services
             ear.wrote(session.beats)
             crier.cry(session.topics)
+
+
+async def _find_mark(connection: Any) -> str:
+    """How far the log of the server is: whoever has replayed so much has all that is committed."""
+    mark: str = await connection.fetchval("SELECT pg_current_wal_lsn()::text")
+    return mark
 
 
 async def _keep_as_it_is(_connection: Any) -> None:

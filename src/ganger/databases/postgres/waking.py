@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from ganger.databases.postgres.listeners import Listeners
+from ganger.databases.listeners import Listeners
 from ganger.databases.postgres.statements import Q
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -22,8 +22,10 @@ POLL: Final = 1.0
 RESET: Final = "reset"
 
 Connect = Callable[[], Awaitable[Any]]
-Pulse = Callable[[Any], Awaitable[int]]
-"""How far the store is: a number that grows with whatever somebody may wait for."""
+EVERYTHING: Final = "*"
+"""The topic of those who cannot know who waits for what they did."""
+Pulse = Callable[[Any], Awaitable[tuple[int, bool]]]
+"""How far the store is: a number that grows with whatever somebody may wait for; and should all look at once?"""
 
 
 class Crier(Service):
@@ -95,7 +97,7 @@ class Ear(Service):
         connection.add_termination_listener(lambda _: broken.set())
         try:
             await connection.add_listener(self._channel, self._hear)
-            self._own, self._seen = 0, await self._pulse(connection)
+            self._own, (self._seen, _) = 0, await self._pulse(connection)
             self._listeners.tell([RESET, *self._listeners.topics()])
             self.ready.set()
             await self._listen(connection, broken)
@@ -113,14 +115,15 @@ class Ear(Service):
 
     async def _look(self, connection: Any) -> None:
         own, self._own = self._own, 0
-        seen = await self._pulse(connection)
+        seen, urgent = await self._pulse(connection)
         others = seen - self._seen - own
         self._seen = seen
-        if others > 0 and not self._heard:
+        if urgent or (others > 0 and not self._heard):
             self._listeners.tell(self._listeners.topics())
         self._heard = False
 
     def _hear(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         self._heard = True
         if not payload.startswith(self._mark):
-            self._listeners.tell([payload.partition(" ")[2]])
+            topic = payload.partition(" ")[2]
+            self._listeners.tell(self._listeners.topics() if topic == EVERYTHING else [topic])

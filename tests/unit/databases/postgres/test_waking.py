@@ -9,7 +9,7 @@ from ganger.databases.postgres.database import Database, Session
 from ganger.databases.postgres.waking import APART, RESET, Crier
 from tests.unit.databases.postgres.test_database import add, end_others, opened
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Heard:

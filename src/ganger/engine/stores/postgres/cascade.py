@@ -8,11 +8,11 @@ written down as having edges left to follow. A step that follows edges runs alon
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
-from ganger.core.graph import SKIPPED, Closed, Fate, Join, fate, holds, lost_reason
+from ganger.core.graph import SKIPPED, Closed, holds, lost_reason
+from ganger.core.release import Turn, conclude, find_due, is_unhappy, turn
 from ganger.core.state import RULES, Status
-from ganger.core.task import Kind
 from ganger.engine.store import STEP_EDGES
 from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.queries import Q
@@ -128,24 +128,22 @@ class Cascade:
         return [Child._make(row) for row in await self.step.run(Q.children_read, wanted)] if wanted else []
 
     async def _decide(self, child: Child, closed: Closed) -> None:
-        waits = child.waits - closed.edges
-        if child.status not in (Status.BLOCKED, Status.HELD):
-            self._waits.append((child.id, max(0, waits)))
-            return
-        join, kind = Join.ANY if child.any_join else Join.ALL, self.step.shelf.lanes[child.lane].kind
-        held = closed.held if child.any_join or closed.why is None else -1
-        end = fate(join, waits, held)
-        if end == Fate.LOST:
-            self._lose(child, waits, closed.why or await self._why_lost(child.id))
-        elif end == Fate.READY and kind == Kind.GROUP:
-            self._waits.append((child.id, waits))
-            self._conclude(child._replace(waits=waits))
-        elif end == Fate.READY and child.status == Status.BLOCKED and kind != Kind.CONDITION:
-            self._unblock(child, waits)
-        else:
-            # A condition that is free to be judged, or a held task: who kicks it looks at what it still waits for.
-            self._waits.append((child.id, 0 if end == Fate.READY else waits))
-            self.step.woken.add(child.queue)
+        turned, waits = turn(child, self.step.shelf.lanes[child.lane].kind, closed)
+        match turned:
+            case Turn.LOSE:
+                self._lose(child, waits, closed.why or await self._why_lost(child.id))
+            case Turn.CONCLUDE:
+                self._waits.append((child.id, waits))
+                self._conclude(child._replace(waits=waits))
+            case Turn.UNBLOCK:
+                self._unblock(child, waits)
+            case Turn.WAKE:
+                self._waits.append((child.id, waits))
+                self.step.woken.add(child.queue)
+            case Turn.COUNT:
+                self._waits.append((child.id, waits))
+            case _:
+                assert_never(turned)
 
     async def _why_lost(self, child: int) -> str:
         """The reason in the edges that are left, when the edge that gave hope was taken away by hand."""
@@ -166,11 +164,9 @@ class Cascade:
 
     def _unblock(self, child: Child, waits: int) -> None:
         step = self.step
-        due = child.due if child.due is not None else step.wall + child.delay if child.delay else None
-        rule = RULES["unblock_later" if due is not None and due > step.wall else "unblock"]
-        # An `any` join is free with its first edge, whatever the others will do.
-        self._unblocked.append((child.id, rule.target, 0 if child.any_join else waits, due))
-        self._moved(child, rule.name, None)
+        rule, due = find_due(child.due, child.delay, step.wall)
+        self._unblocked.append((child.id, RULES[rule].target, waits, due))
+        self._moved(child, rule, None)
         step.woken.add(child.queue)
         if child.limit_key is not None:
             step.keys.add((child.queue, child.limit_key))
@@ -199,7 +195,7 @@ class Cascade:
 
     async def _groups(self, level: list[Ended]) -> None:
         members = Counter(ended.grp for ended in level if ended.grp is not None)
-        bad = Counter(ended.grp for ended in level if ended.grp is not None and _unhappy(ended))
+        bad = Counter(ended.grp for ended in level if ended.grp is not None and is_unhappy(ended.status, ended.reason))
         if members:
             rows = [(group, n, bad[group]) for group, n in members.items()]
             await self.step.run(Q.members_ended, self.step.wall, *columns(rows, 3))
@@ -214,8 +210,8 @@ class Cascade:
     def _conclude(self, group: Child) -> None:
         if group.waits > 0 or group.status != Status.BLOCKED:
             return
-        reason = f"{group.failures} of its members did not succeed" if group.failures else None
-        self._end(group, "conclude_failed" if group.failures else "conclude", group.waits, reason)
+        rule, reason = conclude(group.failures)
+        self._end(group, rule, group.waits, reason)
 
 
 async def resume(step: Step, left: Iterable[Any], budget: int) -> Cascade:
@@ -226,7 +222,3 @@ async def resume(step: Step, left: Iterable[Any], budget: int) -> Cascade:
         cascade.ended.append(Ended(parent, status, branch, reason, _UNCOUNTED, None, after))
     await cascade.run()
     return cascade
-
-
-def _unhappy(ended: Ended) -> bool:
-    return ended.status != Status.SUCCEEDED and ended.reason != SKIPPED

@@ -14,7 +14,7 @@ from ganger.core.ids import TaskId
 from ganger.core.lane import avoids, open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
-from ganger.core.state import LEASED, RULES, Status
+from ganger.core.state import RULES, Status
 from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim
 from ganger.engine.stores.postgres.following import tell_holder
@@ -22,12 +22,11 @@ from ganger.engine.stores.postgres.guard import claiming_node
 from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
-from ganger.engine.stores.postgres.step import Step
+from ganger.engine.stores.postgres.step import LEASED_NAMES, Step
 
 PROMOTED_AT_ONCE: Final = 1_000
 _NO_LIMIT: Final = 1 << 30
 _DELAYED: Final = str(int(Status.DELAYED))
-_LEASED: Final = tuple(str(int(status)) for status in LEASED)
 Head = tuple[Any, ...]
 """A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
 
@@ -96,8 +95,8 @@ def _is_limited(queue: Queue) -> bool:
 
 
 async def _count_leased(step: Step, queues: Sequence[int]) -> dict[int, int]:
-    leased = {queue: sum(step.tally.get((queue, status), 0) for status in _LEASED) for queue in queues}
-    for queue, _, n in await step.run(Q.tally_of, queues, _LEASED):
+    leased = {queue: sum(step.tally.get((queue, status), 0) for status in LEASED_NAMES) for queue in queues}
+    for queue, _, n in await step.run(Q.tally_of, queues, LEASED_NAMES):
         leased[queue] += n
     return leased
 

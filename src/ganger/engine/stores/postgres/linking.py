@@ -1,12 +1,14 @@
 """How the edges of a submission are found and stored."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ganger.core.errors import UnknownParent
 from ganger.core.graph import Edge, holds, lost_reason
 from ganger.core.ids import TaskId
 from ganger.core.state import is_final
+from ganger.engine.store import Past
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import columns
 from ganger.engine.stores.postgres.step import Step
@@ -39,8 +41,11 @@ class Links:
         self._ended: dict[int, Parent] = {}
         self._edges: list[tuple[int, int, str]] = []
 
-    async def learn(self, families: list[tuple[Edge, ...]]) -> None:
-        """Look at the parents of those tasks that have any: one that is not there is refused."""
+    async def learn(self, families: list[tuple[Edge, ...]], pasts: Mapping[TaskId, Past]) -> None:
+        """Look at the parents of those tasks that have any: one that is not there is refused.
+
+        `pasts`: those of the submission that ended elsewhere.
+        """
         named = [self._distinct(parents) for parents in families]
         self.kids = Counter(parent for edges in named for parent in edges)
         # An id that this very submission gives names nobody yet.
@@ -51,6 +56,7 @@ class Links:
             first = min(set(elders) - {row[0] for row in rows})
             raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
         self._ended = {row[0]: Parent(*row[1:]) for row in rows if is_final(row[1])}
+        self._ended |= {number: Parent(past.status, past.branch, past.reason) for number, past in pasts.items()}
 
     def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
         """Keep edges to be stored, and see what is known of them."""

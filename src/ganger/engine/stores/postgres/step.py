@@ -7,7 +7,7 @@ out in the order of commits, while all before that runs side by side.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ganger.core.clock import Moment
 from ganger.core.event import Fact
 from ganger.core.lane import Lane
 from ganger.core.lease import valid
+from ganger.core.state import LEASED
 from ganger.databases.postgres import Reading, RunAgain, Session, Timekeeper
 from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
 from ganger.engine.stores.postgres.queries import Q
@@ -25,16 +26,21 @@ from ganger.engine.stores.postgres.shelf import Shelf, Shelves
 EVENT_ENTRIES = 10_000
 """A larger batch is told in several rows, so that a reader never has to take in a million entries at once."""
 
+LEASED_NAMES: Final = tuple(str(int(status)) for status in LEASED)
+"""Under these names the books count the tasks of a queue that have a lease."""
+
 EntryRow = tuple[int, int, int, str | None]
 EventRow = tuple[str, int, int, bytes, str | None]
 _encoder = msgspec.msgpack.Encoder()
 
 
 class Sight(NamedTuple):
-    """What a step sees first: is anybody followed, is any task delayed, and the node that acts, if one does."""
+    """What a step sees first: is anybody followed, is any task delayed, is a letter in the inbox, and the node that
+    acts, if one does."""
 
     follows: bool
     delays: bool
+    letters: bool
     node: Known | None
 
 
@@ -133,7 +139,7 @@ class Step:
             await self._pass_turnstile(events, books)
         if events:
             self.session.wake(EVENTS_TOPIC)
-        self.woken.update(queue for queue in self.freed if self._limited(queue))
+        self.woken.update(queue for queue in self.freed if self._makes_room(queue))
         for queue in self.woken:
             self.session.wake(QUEUE_TOPIC.format(queue))
 
@@ -168,15 +174,17 @@ class Step:
             shelf = replace(self.shelf, version=version)
             self.session.committed.append(lambda: self._shelves.keep(shelf))
 
-    def _limited(self, queue: int) -> bool:
-        """Does a lease that ended make room for those who wait at the queue's limit?"""
+    def _makes_room(self, queue: int) -> bool:
+        """Do leases that ended make room for those who wait at the queue's limit? Not if this step took it again."""
         policy = self.shelf.queues[queue].policy
-        return policy.max_active is not None or policy.max_per_node is not None
+        if policy.max_per_node is not None:
+            return True
+        return policy.max_active is not None and sum(self.tally.get((queue, status), 0) for status in LEASED_NAMES) < 0
 
 
 async def open_step(session: Session, shelves: Shelves, timekeeper: Timekeeper, holder: int = 0) -> Step:
     """Begin a step, in which that node acts, if one does."""
-    version, wall, follows, delays, *node = await session.connection.fetchrow(Q.opening, holder)
+    version, wall, follows, delays, letters, *node = await session.connection.fetchrow(Q.opening, holder)
     shelf = await shelves.at(version, session.connection)
-    sight = Sight(follows, delays, None if node[0] is None else known_from(node))
+    sight = Sight(follows, delays, letters, None if node[0] is None else known_from(node))
     return Step(session, shelves, shelf, timekeeper.read(wall), sight)

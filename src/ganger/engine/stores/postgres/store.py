@@ -32,6 +32,7 @@ from ganger.engine.stores.postgres import reading
 from ganger.engine.stores.postgres.editing import edit
 from ganger.engine.stores.postgres.exchanging import exchange
 from ganger.engine.stores.postgres.finding import find
+from ganger.engine.stores.postgres.inbox import open_inbox
 from ganger.engine.stores.postgres.joining import configure, is_beat, lose
 from ganger.engine.stores.postgres.leases import Leases
 from ganger.engine.stores.postgres.noting import write
@@ -54,6 +55,8 @@ class PostgresStore:
         self._time = timekeeper
         self._shelves = Shelves()
         self._leases = Leases()
+        self._letters = False
+        """Has a step seen letters that nobody has opened since?"""
 
     @classmethod
     async def open(
@@ -64,13 +67,17 @@ class PostgresStore:
         *,
         timekeeper: Timekeeper | None = None,
         telemetry: Telemetry = SILENT,
+        read_url: str | None = None,
     ) -> "PostgresStore":
         """Open the store that the URL names, made or brought up to date first if need be.
 
-        Leases end by the server's clock, unless another keeper of the time is handed in.
+        Leases end by the server's clock, unless another keeper of the time is handed in. `read_url` is a standby from
+        which lists, counts and the audit log are read: it may lag, and is done without when it is gone.
         """
         migrations = load_migrations(__package__ or "", "migrations")
-        database = await Database.open(url, migrations, clock, entropy, pulse=_pulse, telemetry=telemetry)
+        database = await Database.open(
+            url, migrations, clock, entropy, pulse=_pulse, telemetry=telemetry, read_url=read_url
+        )
         store = cls(database, timekeeper or ServerTime(clock))
         try:
             tag = int.from_bytes(entropy.token(8)) >> 1
@@ -105,7 +112,9 @@ class PostgresStore:
         self, work: Callable[[Step, R], Awaitable[T]], request: R, *, alone: bool = False, holder: int = 0
     ) -> T:
         async def run(session: Session) -> T:
-            return await work(await open_step(session, self._shelves, self._time, holder), request)
+            step = await open_step(session, self._shelves, self._time, holder)
+            self._letters = self._letters or step.sight.letters
+            return await work(step, request)
 
         return await self._database.transact(run, type(request).__name__, alone)
 
@@ -113,10 +122,24 @@ class PostgresStore:
         return await self._step(submit, request, alone=is_woven(request))
 
     async def exchange(self, request: Exchange) -> Exchanged:
-        done = await self._step(
+        done = await self._exchange(request)
+        # Only where nothing was done that a failure of this would hide: whoever is busy leaves the letters to upkeep.
+        if request == Exchange(claim=request.claim) and not done.claimed and await self._open_inbox():
+            done = await self._exchange(request)
+        return done._replace(claimed=[self._shift(one) for one in done.claimed]) if self._time.offset else done
+
+    async def _exchange(self, request: Exchange) -> Exchanged:
+        return await self._step(
             lambda step, asked: exchange(step, asked, self._leases), request, holder=self._leases.holder(request)
         )
-        return done._replace(claimed=[self._shift(one) for one in done.claimed]) if self._time.offset else done
+
+    async def _open_inbox(self) -> int:
+        """Make tasks of what applications have written, if a step has seen any; how many letters there were."""
+        if not self._letters:
+            return 0
+        opened = await open_inbox(self._step)
+        self._letters = False
+        return opened
 
     def _shift(self, claimed: Claimed) -> Claimed:
         """Its end as a moment of this machine."""
@@ -138,6 +161,9 @@ class PostgresStore:
 
     async def tend(self, step: Tend) -> Tended:
         done = await self._step(tend, step)
+        if step.promote and await self._open_inbox():
+            # What came out of it may be due at some time.
+            return done._replace(more=True)
         if not step.lapse or done.next_at is None:
             return done
         return done._replace(next_at=done.next_at + self._time.offset)
@@ -146,7 +172,7 @@ class PostgresStore:
         return await self._read(lambda connection: reading.tasks(connection, ids, self._time.offset))
 
     async def find(self, query: Query) -> Page:
-        return await self._read(lambda connection: find(connection, query, self._time.offset))
+        return await self._list(lambda connection: find(connection, query, self._time.offset))
 
     async def look(self, task: TaskId, most: int = 100) -> Look:
         return await self._read(lambda connection: reading.look(connection, task, most, self._time.offset))
@@ -161,21 +187,26 @@ class PostgresStore:
         return await self._read(lambda connection: reading.events(connection, after, most))
 
     async def counts(self) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
-        return await self._read(reading.counts)
+        return await self._list(reading.counts)
 
     async def directory(self) -> Directory:
         return await self._read(lambda connection: reading.directory(connection, self._time.offset))
 
     async def audit(self, after: Position, most: int = 1_000) -> list[AuditLine]:
-        return await self._read(lambda connection: reading.audit(connection, after, most))
+        return await self._list(lambda connection: reading.audit(connection, after, most))
 
     async def _read(self, work: Callable[[Any], Awaitable[T]]) -> T:
         return await self._database.read(work, "reading")
+
+    async def _list(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Read what may be much: elsewhere, if there is a place for that."""
+        return await self._database.read_aside(work, "listing")
 
     def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
         return self._database.listen(topics, told)
 
 
-async def _pulse(connection: Any) -> int:
-    """How far the events are; nothing where the store is only being made."""
-    return int(await connection.fetchval(Q.pulse))
+async def _pulse(connection: Any) -> tuple[int, bool]:
+    """How far the events are, and is there a letter? Nothing where the store is only being made."""
+    far, letters = await connection.fetchrow(Q.pulse)
+    return int(far), bool(letters)

@@ -5,7 +5,8 @@ with a smaller id than one that was seen before. What must be looked at under lo
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from ganger.core.errors import CycleFound, DuplicateKey, QueueNotFound, UnknownGroup
@@ -15,9 +16,10 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.lease import Renewal
 from ganger.core.queue import Queue, Sort
+from ganger.core.release import is_unhappy
 from ganger.core.state import Status
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
-from ganger.engine.store import INLINE_SPEC, Datum, Submission, Submitted
+from ganger.engine.store import INLINE_SPEC, Datum, Past, Submission, Submitted
 from ganger.engine.stores.postgres.batching import Batches, read_batches
 from ganger.engine.stores.postgres.cascade import Cascade
 from ganger.engine.stores.postgres.guard import check_under
@@ -31,6 +33,7 @@ _PLAIN: Final = NewTask(QueueId(0), "")[4:]
 """The end of a task that has a place in a queue and nothing else."""
 
 _LIFO: Final = -1
+_NO_PASTS: Final[Mapping[TaskId, Past]] = MappingProxyType({})
 _WIDTH: Final = 24
 
 
@@ -45,7 +48,8 @@ async def submit(step: Step, request: Submission) -> Submitted:
         step.run_alone()
     orders = await find_orders(step, request.tasks)
     ids, existing = await take_ids(step, request.tasks)
-    await Births(step, request.tasks, ids, set(existing), orders).store()
+    pasts = {ids[index]: past for index, past in request.pasts if index not in existing}
+    await Births(step, request.tasks, ids, set(existing), orders, pasts=pasts).store()
     await _keep_data(step, [(ids[index], datum) for index, datum in request.data if index not in existing])
     await step.act(request.act)
     await step.finish()
@@ -115,7 +119,14 @@ class Births:
     """The new tasks of one submission on their way into the table."""
 
     def __init__(
-        self, step: Step, tasks: Sequence[NewTask], ids: list[TaskId], existing: set[int], orders: Orders
+        self,
+        step: Step,
+        tasks: Sequence[NewTask],
+        ids: list[TaskId],
+        existing: set[int],
+        orders: Orders,
+        *,
+        pasts: Mapping[TaskId, Past] = _NO_PASTS,
     ) -> None:
         self.step = step
         self.born = [(ids[index], task) for index, task in enumerate(tasks) if index not in existing]
@@ -127,6 +138,7 @@ class Births:
         self.members: Counter[TaskId] = Counter()
         self.batches = Batches({}, {}, iter(()))
         self.specs: list[tuple[int, bytes]] = []
+        self.pasts = pasts
 
     async def store(self) -> None:
         for _, task in self.born:
@@ -134,11 +146,12 @@ class Births:
                 raise QueueNotFound(f"there is no queue {task.queue}; create it first", queue=task.queue)
         related = [task for _, task in self.born if task.parents or task.group]
         if related:
-            await self.links.learn([task.parents for task in related if task.parents])
-            self.members = Counter(self.links.resolve(task.group) for task in related if task.group)
+            await self.links.learn([task.parents for task in related if task.parents], self.pasts)
+            self.members = Counter(group for task in related if task.group and (group := self._open_group(task)))
         await self._store_rows()
         await self.links.store()
         await self._tell_elders()
+        await self._store_pasts()
         await self._refuse_rings()
         for queue, entries in self.entries.items():
             self._tell(queue, entries)
@@ -154,7 +167,7 @@ class Births:
         special: list[tuple[Any, ...]] = []
         for number, task in self.born:
             lane, sign, queue = self.orders[task.queue, task.kind, task.requires]
-            if task[4:] == _PLAIN and self._is_plain(number, task, queue):
+            if task[4:] == _PLAIN and number not in self.pasts and self._is_plain(number, task, queue):
                 plain.append((number, queue.id, lane, task[3], number * sign, task[2]))
                 self._enter(queue.id, number, Status.QUEUED)
             else:
@@ -179,8 +192,10 @@ class Births:
         """A task with more to it than a queue, a kind, a spec and a priority."""
         waits, dead = self._join(number, task)
         due = _due(task, self.step.wall, waits)
-        status = _born(task, waits, dead is not None, due, self.step.wall)
-        if task.kind == Kind.GROUP:
+        status: int = _born(task, waits, dead is not None, due, self.step.wall)
+        if (past := self.pasts.get(number)) is not None:
+            waits, dead, status = 0, None, past.status
+        elif task.kind == Kind.GROUP:
             waits += self.members.get(number, 0) + task.open_group
             self.groups += [number] * (waits == 0)
         if dead is not None:
@@ -202,6 +217,35 @@ class Births:
             return waits, dead
         end = fate(Join.ANY, waits, held)
         return (0 if end == Fate.READY else waits), (dead if end == Fate.LOST else None)
+
+    def _open_group(self, task: NewTask) -> TaskId | None:
+        """The group that counts the task: not one that has ended itself."""
+        group = self.links.resolve(task.group)
+        return None if group in self.pasts else group
+
+    async def _store_pasts(self) -> None:
+        """The ends of those that ended elsewhere; an open group has them behind it."""
+        if not self.pasts:
+            return
+        rows = [
+            (number, past.created, past.ended, past.started, past.reason, past.branch, past.attempts, past.crashes)
+            for number, past in self.pasts.items()
+        ]
+        await self.step.run(Q.past_put, *columns(rows, 8))
+        over = [
+            (group, self.pasts[number])
+            for number, task in self.born
+            if number in self.pasts and task.group and (group := self._open_group(task)) is not None
+        ]
+        gone, bad = (
+            Counter(group for group, _ in over),
+            Counter(group for group, past in over if is_unhappy(past.status, past.reason)),
+        )
+        if gone:
+            await self.step.run(
+                Q.members_ended, self.step.wall, *columns([(*row, bad[row[0]]) for row in gone.items()], 3)
+            )
+            self.groups += gone
 
     def _group(self, task: NewTask) -> TaskId | None:
         return self.links.resolve(task.group) if task.group else None

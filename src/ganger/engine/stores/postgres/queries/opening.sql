@@ -4,5 +4,6 @@ WITH me AS MATERIALIZED (
     WHERE node.id = $1
 )
 SELECT version, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS wall,
-       EXISTS (SELECT 1 FROM followed) AS follows, EXISTS (SELECT 1 FROM task WHERE status = -8) AS delays, me.*
+       EXISTS (SELECT 1 FROM followed) AS follows, EXISTS (SELECT 1 FROM task WHERE status = -8) AS delays,
+       EXISTS (SELECT 1 FROM inbox WHERE error IS NULL) AS letters, me.*
 FROM store LEFT JOIN me ON true

@@ -1,7 +1,7 @@
 """The server's clock ends a lease only if it was seen to go evenly for as long."""
 
 from ganger.core.clock import Moment, Wall
-from ganger.databases.postgres.timekeeping import TOLERANCE, HandedTime, ServerTime
+from ganger.databases.timekeeping import TOLERANCE, HandedTime, ServerTime
 from ganger.testing.clock import FakeClock
 
 SERVER = 1_700_000_000_000

@@ -1,0 +1,27 @@
+"""MongoDB: a client, steps of many documents on any server, wake-ups, the server's time."""
+
+from ganger.databases.mongo.address import Address, read_address
+from ganger.databases.mongo.database import Database, Index
+from ganger.databases.mongo.documents import DatetimeMS, ObjectId, date, is_kept, object_id, wall_of
+from ganger.databases.mongo.draft import Choice, Doc, Draft, Table
+from ganger.databases.mongo.patience import PATIENCE
+from ganger.databases.mongo.session import Session
+
+__all__ = [
+    "PATIENCE",
+    "Address",
+    "Choice",
+    "Database",
+    "DatetimeMS",
+    "Doc",
+    "Draft",
+    "Index",
+    "ObjectId",
+    "Session",
+    "Table",
+    "date",
+    "is_kept",
+    "object_id",
+    "read_address",
+    "wall_of",
+]

@@ -1,0 +1,135 @@
+"""A MongoDB database: a client, steps that are atomic and durable on any server, reads, wake-ups."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from pymongo import ASCENDING, AsyncMongoClient, IndexModel
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import PyMongoError
+
+from ganger.core.clock import Entropy
+from ganger.core.errors import StoreClosed
+from ganger.databases.listeners import Listeners, Told
+from ganger.databases.mongo.address import Address, read_address
+from ganger.databases.mongo.documents import CODEC
+from ganger.databases.mongo.draft import Doc
+from ganger.databases.mongo.errors import is_lost, translate
+from ganger.databases.mongo.journal import PARTS, SAFE
+from ganger.databases.mongo.patience import PATIENCE, Patience
+from ganger.databases.mongo.session import Session
+from ganger.databases.mongo.watching import Watch
+from ganger.databases.mongo.writer import Writer
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+T = TypeVar("T")
+_SELECTION: Final = 2_000
+_SOCKET: Final = 30_000
+
+
+class Index(NamedTuple):
+    """An index that the store needs: fields in their order, negative ones by a leading minus."""
+
+    table: str
+    fields: tuple[str, ...]
+    unique: bool = False
+    where: Doc | None = None
+
+    def model(self) -> IndexModel:
+        keys = [(field.removeprefix("-"), -1 if field.startswith("-") else ASCENDING) for field in self.fields]
+        partial = {} if self.where is None else {"partialFilterExpression": self.where}
+        return IndexModel(keys, unique=self.unique, **partial)
+
+
+class Database:
+    """A database that any number of processes share, strangers among them."""
+
+    def __init__(self, address: Address, entropy: Entropy, patience: float = PATIENCE) -> None:
+        self.address = address
+        self._entropy = entropy
+        self._patience = patience
+        self._client: AsyncMongoClient[Doc] = AsyncMongoClient(
+            address.url,
+            appname="ganger",
+            retryWrites=False,
+            serverSelectionTimeoutMS=_SELECTION,
+            socketTimeoutMS=_SOCKET,
+        )
+        self.handle: AsyncDatabase[Doc] = self._client.get_database(
+            address.database, codec_options=CODEC, write_concern=SAFE
+        )
+        self._listeners = Listeners(asyncio.get_running_loop())
+        self._writer = Writer(self.handle, entropy, self._tell, patience)
+        self._watch: Watch | None = None
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        entropy: Entropy,
+        indexes: Sequence[Index],
+        *,
+        telemetry: Telemetry = SILENT,
+        patience: float = PATIENCE,
+        look: Callable[[AsyncDatabase[Doc]], Awaitable[None]] | None = None,
+    ) -> "Database":
+        """Connect, and make what the store needs. Before anything is written `look` may refuse the database."""
+        database = cls(read_address(url), entropy, patience)
+        try:
+            if look is not None:
+                await look(database.handle)
+            await database._prepare(indexes)
+        except Exception as error:
+            await database.close()
+            raise translate(error, "opening the database") from error
+        database._watch = Watch(database.handle, database._listeners, telemetry)
+        await database._watch.start()
+        return database
+
+    async def _prepare(self, indexes: Sequence[Index]) -> None:
+        await self._writer.journal.begin()
+        by_table: dict[str, list[IndexModel]] = {}
+        for index in (*indexes, Index(PARTS, ("seal",))):
+            by_table.setdefault(index.table, []).append(index.model())
+        await asyncio.gather(*(self.handle[table].create_indexes(models) for table, models in by_table.items()))
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._watch is not None:
+            await self._watch.stop()
+        await self._writer.close()
+        await self._client.close()
+
+    def listen(self, topics: Iterable[str], told: Told) -> Callable[[], None]:
+        return self._listeners.add(topics, told)
+
+    def _tell(self, step: int, topics: list[str]) -> None:
+        if self._watch is not None:
+            self._watch.wrote(step)
+        self._listeners.tell(topics)
+
+    async def step(self, work: Callable[[Session], Awaitable[T]], doing: str) -> T:
+        """Run the work in a step, until that is committed, or refused, or nobody can tell."""
+        result: T = await self._writer.run(work, doing)
+        return result
+
+    async def read(self, work: Callable[[AsyncDatabase[Doc]], Awaitable[T]], doing: str) -> T:
+        """Run reads; each of them sees what was committed before it began.
+
+        What lies in a collection is there because a majority has its record: a plain read shows nothing that may go.
+        """
+        if self._closed:
+            raise StoreClosed("the store is closed: open it again")
+        patience = Patience(self._patience, self._entropy)
+        while True:
+            try:
+                return await work(self.handle)
+            except PyMongoError as error:
+                if not is_lost(error):
+                    raise translate(error, doing) from error
+                await patience.wait(error, doing)
+
+    async def sequences(self) -> dict[str, int]:
+        """How far the sequences are, behind the last step that is applied."""
+        return await self.read(lambda _: self._writer.journal.sequences(), "reading")

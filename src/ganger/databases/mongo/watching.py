@@ -1,0 +1,107 @@
+"""Wake-ups from other processes: a look at the journal now and then, and its change stream where there is one.
+
+A server that is no replica set has no change streams; there the look comes every tenth of a second. Whatever is heard
+or missed, nothing is right only because of it.
+"""
+
+import asyncio
+import contextlib
+from typing import Any, Final
+
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import OperationFailure, PyMongoError
+
+from ganger.databases.listeners import Listeners
+from ganger.databases.mongo.draft import Doc
+from ganger.databases.mongo.journal import STEPS
+from ganger.runtime.service import Service
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+POLL: Final = 0.1
+QUIET_POLL: Final = 1.0
+"""How often it is looked where the change stream tells as well."""
+RESET: Final = "reset"
+MOST: Final = 500
+_LOST: Final = 0.5
+_NO_STREAMS: Final = 40_573
+
+
+class Watch(Service):
+    """Hears what happened elsewhere."""
+
+    def __init__(self, database: AsyncDatabase[Doc], listeners: Listeners, telemetry: Telemetry = SILENT) -> None:
+        super().__init__("mongo watch", telemetry=telemetry)
+        self._database = database
+        self._steps = database[STEPS]
+        self._listeners = listeners
+        self._seen = 0
+        self._own: set[int] = set()
+        self._stirred = asyncio.Event()
+        self._streaming = False
+
+    def wrote(self, step: int) -> None:
+        """This process took the step itself, and told its listeners."""
+        self._own.add(step)
+
+    async def run(self) -> None:
+        parts = [asyncio.create_task(part, name="mongo watch") for part in (self._look_on(), self._stream())]
+        try:
+            await asyncio.wait(parts[:1])
+            parts[0].result()
+        finally:
+            for part in parts:
+                await _end(part)
+
+    async def _look_on(self) -> None:
+        self._seen = await self._last()
+        self._listeners.tell([RESET, *self._listeners.topics()])
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stirred.wait(), QUIET_POLL if self._streaming else POLL)
+            self._stirred.clear()
+            await self._look()
+
+    async def _last(self) -> int:
+        found = await self._steps.find_one({}, {"_id": 1}, sort=[("_id", -1)])
+        return 0 if found is None else int(found["_id"])
+
+    async def _look(self) -> None:
+        if not self._listeners.topics():
+            return
+        where = {"_id": {"$gt": self._seen}, "applied": True}
+        async for found in self._steps.find(where, {"topics": 1}).sort("_id", 1).limit(MOST):
+            self._hear(found)
+
+    def _hear(self, found: dict[str, Any]) -> None:
+        self._seen = found["_id"]
+        if self._seen not in self._own:
+            self._listeners.tell(found.get("topics", ()))
+        self._own = {step for step in self._own if step > self._seen}
+
+    async def _stream(self) -> None:
+        """Stir the watch at each change, as long as the server has a stream of them."""
+        while True:
+            with contextlib.suppress(PyMongoError):
+                if not await self._hear_stream():
+                    return
+            await asyncio.sleep(QUIET_POLL)
+
+    async def _hear_stream(self) -> bool:
+        """Listen until the connection is lost; False if the server has no streams."""
+        try:
+            async with await self._steps.watch([{"$match": {"operationType": "update"}}]) as changes:
+                self._streaming = True
+                async for _ in changes:
+                    self._stirred.set()
+        except OperationFailure as error:
+            return error.code != _NO_STREAMS
+        finally:
+            self._streaming = False
+        return True
+
+
+async def _end(part: "asyncio.Task[None]") -> None:
+    """Cancel it until it ends: a cancellation that comes while the driver opens a connection can be lost in there."""
+    while not part.done():
+        part.cancel()
+        await asyncio.wait([part], timeout=_LOST)

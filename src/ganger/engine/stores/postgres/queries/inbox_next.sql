@@ -1,0 +1,1 @@
+SELECT number FROM inbox WHERE error IS NULL AND number > $1 ORDER BY number LIMIT 1

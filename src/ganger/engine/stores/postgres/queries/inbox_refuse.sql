@@ -1,0 +1,1 @@
+UPDATE inbox SET error = $1 WHERE number = $2
