@@ -33,7 +33,9 @@ class Missing(Exception):
 class PostgresServer:
     """A server of the tests' own."""
 
-    def __init__(self, parameters: Mapping[str, str] = QUICK) -> None:
+    def __init__(
+        self, parameters: Mapping[str, str] = QUICK, follows: "PostgresServer | None" = None, name: str = ""
+    ) -> None:
         self._binaries = find_binaries()
         self._parameters = parameters
         self.folder = Path(tempfile.mkdtemp(prefix="ganger-pg-"))
@@ -41,9 +43,12 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         if "user" in self._account:
             os.chown(self.folder, self._account["user"], self._account["group"])
-        options = ["-D", str(self.folder / "data"), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
-        if self._spawn([str(self._binaries / "initdb"), *options]).wait() != 0:
-            raise RuntimeError(f"initdb failed: {self._last_words()}")
+        program, options = "initdb", ["-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+        if follows is not None:
+            slot = ["-C", "-S", name, "-c", "fast", "-R", "-N", "-X", "stream"]
+            program, options = "pg_basebackup", ["-h", str(follows.folder), "-U", USER, *slot]
+        if self._spawn([str(self._binaries / program), "-D", str(self.folder / "data"), *options]).wait() != 0:
+            raise RuntimeError(f"{program} failed: {self._last_words()}")
 
     def url(self, schema: str, database: str = "postgres") -> str:
         return f"postgresql://{USER}@/{database}?host={quote(str(self.folder))}&schema={schema}"
@@ -59,14 +64,31 @@ class PostgresServer:
     def kill(self) -> None:
         """SIGKILL, to the server and all its processes."""
         if self._process is not None:
-            main = psutil.Process(self._process.pid)
-            doomed = [main, *main.children(recursive=True)]
+            doomed = self._processes()
             for each in doomed:
                 with suppress(psutil.NoSuchProcess):
                     each.kill()
             self._process.wait()
             psutil.wait_procs(doomed, _PATIENCE)
             self._process = None
+
+    def pause(self) -> None:
+        """SIGSTOP to all its processes: connections stay open, and nobody answers."""
+        for each in self._processes():
+            each.suspend()
+
+    def resume(self) -> None:
+        for each in self._processes():
+            each.resume()
+
+    def copy(self, name: str) -> "PostgresServer":
+        """A hot standby of this one, which follows it; to be started."""
+        return PostgresServer(self._parameters, follows=self, name=name)
+
+    def _processes(self) -> list[psutil.Process]:
+        assert self._process is not None
+        main = psutil.Process(self._process.pid)
+        return [main, *main.children(recursive=True)]
 
     def stop(self) -> None:
         if self._process is not None:

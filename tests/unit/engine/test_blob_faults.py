@@ -120,7 +120,7 @@ async def put_fails(blobs: FileBlobs, kind: type[StoreError]) -> bool:
 def test_a_writer_killed_at_any_step_leaves_nothing_half(fatal: str, tmp_path: Path) -> None:
     root = tmp_path / "blobs"
     died = subprocess.run(
-        [sys.executable, "-c", WRITER, str(root), fatal], capture_output=True, check=False, timeout=30
+        [sys.executable, "-c", WRITER, str(root), fatal], capture_output=True, check=False, timeout=90
     )
     assert (died.returncode, died.stdout) == (-signal.SIGKILL, b"")
 

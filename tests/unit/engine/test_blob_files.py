@@ -278,7 +278,7 @@ def test_a_reader_in_another_process_keeps_the_content(tmp_path: Path) -> None:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
         assert run(blobs.delete(ref.hash)) is False
-        reader.communicate("go on\n", timeout=20)
+        reader.communicate("go on\n", timeout=90)
     assert reader.returncode == 0
     assert run(blobs.delete(ref.hash)) is True
 
@@ -329,7 +329,7 @@ def test_what_is_put_while_it_is_deleted_stays(paused: str, tmp_path: Path) -> N
         def pause(step: str) -> None:
             if step == paused:
                 at_step.set()
-                assert go_on.wait(20)
+                assert go_on.wait(60)
 
         plain = await open_blobs(tmp_path, clock)
         ref = await plain.put(b"content")
@@ -375,7 +375,7 @@ def test_a_put_cancelled_in_the_middle_of_a_write_waits_for_it_and_clears_up(tmp
         def pause(step: str) -> None:
             if step == "blob.write":
                 at_step.set()
-                assert go_on.wait(20)
+                assert go_on.wait(60)
 
         blobs = await open_blobs(tmp_path, probe=pause)
         putting = asyncio.ensure_future(blobs.put(b"content"))

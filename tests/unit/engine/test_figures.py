@@ -2,11 +2,12 @@
 
 import pytest
 
-from ganger.core.node import Registration
-from ganger.core.outcome import Succeed
+from ganger.core.node import Registration, Vitals
+from ganger.core.outcome import Release, Succeed
 from ganger.core.queue import Policy
+from ganger.core.state import Status
 from ganger.engine.figures import WINDOW, Figures, Meter
-from ganger.engine.store import Page
+from ganger.engine.store import Page, Query, Store
 from tests.unit.engine.stage import Stage, play
 
 
@@ -106,30 +107,75 @@ def test_rates_are_differences_of_counters_over_the_last_minute() -> None:
     play(scenario)
 
 
-def test_a_long_search_goes_on_where_it_ended_and_begins_anew_after_a_while() -> None:
+class Walking:
+    """A store that looks at a few tasks at a time, and says how often it was asked."""
+
+    def __init__(self, store: Store, step: int = 10) -> None:
+        self._store = store
+        self._step = step
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def find(self, query: Query) -> Page:
+        self.asked += 1
+        seen = await self._store.find(Query(query.queue, after=query.after, most=self._step))
+        ready = [task for task in seen.tasks if task.status == Status.QUEUED][: query.most]
+        if len(ready) == query.most:
+            return Page(ready, ready[-1].position)
+        return Page(ready, seen.next)
+
+
+def test_a_long_search_goes_on_where_it_ended() -> None:
     async def scenario(stage: Stage) -> None:
-        tasks = await stage.submit_many(2)
-        asked: list[int | None] = []
-        found = stage.memory.find
+        walking = Walking(stage.memory)
+        meter = Meter(walking, stage.clock)  # type: ignore[arg-type]
+        await stage.submit_many(200)
+        for claimed in await stage.take(199):
+            await stage.engine.settle([(claimed, Succeed())])
+        stage.fake.advance(1_000)
+        ages = [(await read(stage, meter=meter)).oldest for _ in range(5)]
+        assert ages == [None, None, None, 1_000, 1_000]
+        assert walking.asked <= 5 * 10
 
-        class Slow:
-            """As a store that walks a little at a time."""
+    play(scenario)
 
-            def __getattr__(self, name: str) -> object:
-                return getattr(stage.memory, name)
 
-            async def find(self, query):  # type: ignore[no-untyped-def]
-                asked.append(query.after)
-                if (query.after or 0) < tasks[0] - 1 or query.after is None:
-                    return Page([], tasks[0] - 1)  # type: ignore[arg-type]
-                return await found(query)
+def test_what_is_tried_again_is_found_although_the_search_has_passed_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        meter = Meter(Walking(stage.memory), stage.clock)  # type: ignore[arg-type]
+        await stage.submit_many(100)
+        first, *others = await stage.take(99)
+        for claimed in others:
+            await stage.engine.settle([(claimed, Succeed())])
+        for _ in range(3):
+            await read(stage, meter=meter)
+        await stage.engine.settle([(first, Release())])
+        stage.fake.advance(1_000)
+        await stage.engine.settle([(claimed, Succeed()) for claimed in await stage.take(1) if claimed.id != first.id])
+        ages = [(await read(stage, meter=meter)).oldest for _ in range(4)]
+        assert ages[-1] == 1_000
 
-        meter = Meter(Slow(), stage.clock)  # type: ignore[arg-type]
-        assert (await read(stage, meter=meter)).oldest == 0
-        assert (await read(stage, meter=meter)).oldest == 0
-        assert asked == [None, tasks[0] - 1, tasks[0] - 1]
-        stage.fake.advance(300_001)
-        await read(stage, meter=meter)
-        assert asked[3] is None
+    play(scenario)
+
+
+def test_one_that_came_back_does_not_hide_those_that_have_waited_for_longer() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(2)
+        claimed = await stage.take_one()
+        stage.fake.advance(5_000)
+        await stage.engine.settle([(claimed, Release())])
+        stage.fake.advance(1_000)
+        assert (await read(stage)).oldest == 6_000
+
+    play(scenario)
+
+
+def test_workers_have_the_slots_that_they_tell_of_themselves() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(10)
+        await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=5))
+        assert (await read(stage)).wanted_workers == 2
 
     play(scenario)

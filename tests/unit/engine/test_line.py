@@ -125,7 +125,7 @@ def test_tasks_that_come_in_a_stream_are_taken_by_a_few_questions() -> None:
         for _ in range(300):
             await stage.submit_many(1)
             await asyncio.sleep(0)
-        await asyncio.wait_for(taking, 10)
+        await asyncio.wait_for(taking, 60)
         assert stage.store.asked["exchange"] <= 100
 
     play(scenario)

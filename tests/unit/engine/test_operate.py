@@ -8,7 +8,9 @@ from ganger.core.errors import (
     BadInput,
     BadName,
     BadNumber,
+    Conflict,
     CycleFound,
+    NodeNotFound,
     StaleLease,
     StoreUnavailable,
     TaskNotFound,
@@ -248,5 +250,22 @@ def test_an_edit_says_who_makes_it() -> None:
             await stage.engine.edit([Edit(TaskId(1), kill=True)])
         with pytest.raises(BadName):
             await stage.engine.kill([TaskId(1)], by="ann\nadmin")
+
+    play(scenario)
+
+
+def test_what_a_node_that_is_no_more_has_in_hand_can_be_orphaned() -> None:
+    async def scenario(stage: Stage) -> None:
+        first, second = await stage.submit_many(2)
+        claimed = await stage.take_one()
+        with pytest.raises(Conflict, match="is here"):
+            await stage.engine.orphan(stage.node.name, by="ann")
+        await stage.engine.nodes.leave(stage.node.id, "token of ada")
+
+        assert (await stage.engine.orphan(stage.node.name, by="ann")).done == [first]
+        assert [await stage.status(task) for task in (first, second)] == [Status.ORPHANED, Status.QUEUED]
+        assert (await stage.engine.settle([(claimed, Succeed())])).refused == [(0, Verdict.STALE)]
+        with pytest.raises(NodeNotFound):
+            await stage.engine.orphan("nobody", by="ann")
 
     play(scenario)

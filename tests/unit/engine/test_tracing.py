@@ -33,7 +33,7 @@ def test_waiting_claim_run_and_settle_of_each_attempt_are_told() -> None:
             await stage.engine.start([claimed.lease])
             stage.fake.advance(500)
             await stage.engine.settle([(claimed, outcome)])
-        span = draw(await stage.engine.look(task), "mail")
+        span = draw(await stage.engine.look(task), "mail", 5)
         assert (span.name, span.start, span.end, span.error) == ("task", begun, begun + 3_020, None)
         assert span.attributes["ganger.task"] == task
         parts = sorted((part.start - begun, part.end - begun, part.name) for part in span.below)

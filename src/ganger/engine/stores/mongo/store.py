@@ -1,0 +1,202 @@
+"""The MongoDB store: any number of processes on one database, and Disbatch's own beside them."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from ganger.core.audit import Act, AuditLine
+from ganger.core.clock import Clock, Entropy, Moment
+from ganger.core.errors import BadInput, StoreNewerVersion
+from ganger.core.event import Event
+from ganger.core.ids import Fence, Position, QueueId, TaskId
+from ganger.core.queue import Counts
+from ganger.core.task import Claimed, Task
+from ganger.databases.mongo import PATIENCE, Database, Doc, Session, Table
+from ganger.databases.timekeeping import ServerTime, Timekeeper
+from ganger.engine.store import (
+    Capabilities,
+    Configure,
+    Configured,
+    Directory,
+    Edits,
+    Exchange,
+    Exchanged,
+    Look,
+    Note,
+    Page,
+    Query,
+    Submission,
+    Submitted,
+    Tend,
+    Tended,
+    Value,
+)
+from ganger.engine.stores.mongo import choices, orphaning, reading
+from ganger.engine.stores.mongo.codec import shift
+from ganger.engine.stores.mongo.editing import edit
+from ganger.engine.stores.mongo.exchanging import exchange
+from ganger.engine.stores.mongo.finding import find
+from ganger.engine.stores.mongo.joining import configure_node, lose
+from ganger.engine.stores.mongo.looking import check_dialect
+from ganger.engine.stores.mongo.noting import write
+from ganger.engine.stores.mongo.pace import Pace
+from ganger.engine.stores.mongo.queueing import configure_queue
+from ganger.engine.stores.mongo.reconciling import reconcile
+from ganger.engine.stores.mongo.step import Step
+from ganger.engine.stores.mongo.submitting import submit
+from ganger.engine.stores.mongo.tables import INDEXES
+from ganger.engine.stores.mongo.tending import tend
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+R = TypeVar("R")
+T = TypeVar("T")
+FORMAT: Final = 1
+_ABOUT: Final[Table[Doc]] = Table(reading.STORE, lambda row: row, lambda row: row, lambda row: row["_id"])
+
+
+class MongoStore:
+    """The store contract over a database."""
+
+    def __init__(self, database: Database, timekeeper: Timekeeper, clock: Clock) -> None:
+        self._database = database
+        self._time = timekeeper
+        self._pace = Pace(clock)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        timekeeper: Timekeeper | None = None,
+        telemetry: Telemetry = SILENT,
+        patience: float = PATIENCE,
+    ) -> "MongoStore":
+        """Open the store that the URL names, made first if need be.
+
+        Leases end by the server's clock, unless another keeper of the time is handed in. For `patience` seconds a
+        server that is gone is waited for.
+        """
+        database = await Database.open(
+            url, entropy, INDEXES, telemetry=telemetry, patience=patience, look=check_dialect
+        )
+        store = cls(database, timekeeper or ServerTime(clock), clock)
+        try:
+            tag = int.from_bytes(entropy.token(8)) >> 1
+            await store._step(store._prepare, tag, "opening the store")
+        except BaseException:
+            await database.close()
+            raise
+        return store
+
+    async def _prepare(self, step: Step, tag: int) -> None:
+        """Know the store, and void the leases of another boot, whose moments mean nothing."""
+        known = await step.draft.get(_ABOUT, "store")
+        if known is not None and known["format"] > FORMAT:
+            raise StoreNewerVersion(f"the store has format {known['format']}; this Ganger knows {FORMAT}: upgrade it")
+        about = {"_id": "store", "tag": tag, "format": FORMAT, "boot": step.boot}
+        if known is None or known["boot"] != step.boot:
+            step.draft.put(_ABOUT, about | ({} if known is None else {"tag": known["tag"]}))
+            for row in await step.draft.select(choices.here()):
+                lose(step, row)
+        await reconcile(step, 1_000)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(durable=True, shared=True, foreign_writers=True)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def _step(self, work: Callable[[Step, R], Awaitable[T]], request: R, doing: str = "") -> T:
+        async def run(session: Session) -> T:
+            step = Step(session, self._time.read(session.head.at), self._time.boot, self._pace)
+            reply = await work(step, request)
+            await step.finish()
+            return reply
+
+        return await self._database.step(run, doing or type(request).__name__)
+
+    async def submit(self, request: Submission) -> Submitted:
+        return await self._step(submit, request)
+
+    async def exchange(self, request: Exchange) -> Exchanged:
+        done = await self._step(exchange, request)
+        return done._replace(claimed=[self._shift(one) for one in done.claimed]) if self._time.offset else done
+
+    def _shift(self, claimed: Claimed) -> Claimed:
+        """Its end as a moment of this machine."""
+        until = claimed.until
+        return claimed if until is None else claimed._replace(until=Moment(until + self._time.offset))
+
+    async def write(self, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
+        return await self._step(write, notes)
+
+    async def edit(self, request: Edits) -> None:
+        await self._step(edit, request)
+
+    async def configure(self, request: Configure) -> Configured:
+        done = await self._step(_configure, request)
+        return done if done.node is None else done._replace(node=shift(done.node, self._time.offset))
+
+    async def tend(self, step: Tend) -> Tended:
+        done = await self._step(tend, step)
+        if not step.lapse or done.next_at is None:
+            return done
+        return done._replace(next_at=done.next_at + self._time.offset)
+
+    async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
+        return await self._read(lambda database: reading.tasks(database, ids, self._time.offset))
+
+    async def find(self, query: Query) -> Page:
+        return await self._read(lambda database: find(database, query, self._time.offset))
+
+    async def look(self, task: TaskId, most: int = 100) -> Look:
+        return await self._read(lambda database: reading.look(database, task, most, self._time.offset))
+
+    async def value(
+        self, task: TaskId, key: str, start: int = 0, most: int = 65_536, fence: Fence | None = None
+    ) -> Value:
+        part = reading.Part(task, key, start, most, fence)
+        return await self._read(lambda database: reading.value(database, part))
+
+    async def events(self, after: Position, most: int = 1_000) -> list[Event]:
+        return await self._read(lambda database: reading.events(database, after, most))
+
+    async def counts(self) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
+        return await self._read(reading.counts)
+
+    async def directory(self) -> Directory:
+        last = (await self._database.sequences()).get("event", 0)
+        return await self._read(lambda database: reading.directory(database, self._time.offset, last))
+
+    async def audit(self, after: Position, most: int = 1_000) -> list[AuditLine]:
+        return await self._read(lambda database: reading.audit(database, after, most))
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    async def orphan_of(self, node: str, act: Act) -> list[TaskId] | None:
+        if not await self._read(lambda base: orphaning.knows(base, node)):
+            return None
+        await self._step(Step.audit, act)
+        # The same write again changes nothing more, so it may be tried like a read.
+        return await self._read(lambda _: orphaning.orphan(self._database.handle, node))
+
+    async def _read(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        return await self._database.read(work, "reading")
+
+    def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
+        return self._database.listen(topics, told)
+
+
+async def _configure(step: Step, request: Configure) -> Configured:
+    if request.queue is not None:
+        configured = await configure_queue(step, request.queue)
+    elif request.node is not None:
+        configured = await configure_node(step, request.node, operator=request.act is not None)
+    else:
+        raise BadInput("name a queue or a node to configure")
+    await step.audit(request.act)
+    return configured
