@@ -1,11 +1,13 @@
 """Plugins: what a queue names to do its tasks. A class, or any program.
 
-A name is one of these, in this order:
+Whoever starts a node may say what a name is. A name, or what it is, is one of these, in this order:
 
 - an absolute path: a program. It is started with two arguments, the path of a JSON file with the task and the path at
   which it leaves its answer;
 - an import path `module:Class`;
-- the name of an entry point in the group `ganger.plugins`, which says such an import path.
+- the name of an entry point in the group `ganger.plugins`, which says such an import path. It may have any characters,
+  also the `::` of other languages;
+- the name of a plugin that is shipped.
 
 A class is made with the task and has a method `run` that returns a status, standard output and standard error. It runs
 in a process of its own, `python -m ganger.node.plugins IMPORT-PATH TASK ANSWER`, which is a program like the others.
@@ -15,17 +17,20 @@ An answer is `{"status": 1, "stdout": "...", "stderr": "..."}`: 1 is success, a 
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import distributions, entry_points
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 GROUP: Final = "ganger.plugins"
+SHIPPED: Final = MappingProxyType({"Disbatch::Plugin::Demo": "ganger.node.demo:Demo"})
+NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class PluginTask(msgspec.Struct, frozen=True):
@@ -53,11 +58,16 @@ class Plugin(NamedTuple):
     words: tuple[str, ...]
 
 
-def find_plugin(name: str, paths: Sequence[str] = ()) -> Plugin | None:
-    """The plugin of this name, if it is here: in these folders, or where Python looks. Nothing of it is executed."""
-    if name.startswith("/"):
-        return Plugin(name, (name,)) if os.path.isfile(name) and os.access(name, os.X_OK) else None
-    path = name if ":" in name else _read_entry(name, paths)
+def find_plugin(name: str, paths: Sequence[str] = (), named: Mapping[str, str] = NO_NAMES) -> Plugin | None:
+    """The plugin of this name, if it is here: in these folders, or where Python looks. Nothing of it is executed.
+
+    `named` says what some names are.
+    """
+    place = named.get(name, name)
+    if place.startswith("/"):
+        return Plugin(name, (place,)) if os.path.isfile(place) and os.access(place, os.X_OK) else None
+    is_path = place.count(":") == 1
+    path = place if is_path else _read_entry(place, paths) or SHIPPED.get(place)
     if path is None or not _is_importable(path.partition(":")[0].strip(), [*paths, *sys.path]):
         return None
     return Plugin(name, (sys.executable, "-m", "ganger.node.plugins", path))

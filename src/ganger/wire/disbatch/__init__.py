@@ -1,0 +1,1 @@
+"""The Disbatch protocol of command nodes, without IO."""

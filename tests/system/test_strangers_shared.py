@@ -1,0 +1,158 @@
+"""Nodes of two makes on one database: Ganger's, and programs written from the text of the Disbatch protocol."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.foreign.dcn import describe
+from tests.foreign.yard import PATIENCE, PLUGIN, Yard
+
+GANGER: Final = (sys.executable, "-c", "from ganger.cli.main import main; main()")
+TASKS: Final = int(os.environ.get("GANGER_TEST_STRANGERS", "100"))
+PROGRAM: Final = """#!/bin/sh
+task=$(cat "$1")
+n=${task##*'"n":'}
+n=${n%%[,\\}]*}
+echo "$n NODE" >> LOG
+sleep SLEEP
+printf '{"status": 1, "stdout": "%s"}' "$n" > "$2"
+"""
+
+
+class Shared(Yard):
+    """A yard with nodes of Ganger's, whose plugin writes to the same log."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(url, folder)
+        self._nodes: list[subprocess.Popen[bytes]] = []
+
+    def start_node(self, name: str, sleep: float = 0) -> subprocess.Popen[bytes]:
+        home = self.folder / name
+        home.mkdir(exist_ok=True)
+        program = home / "program"
+        program.write_text(PROGRAM.replace("NODE", name).replace("LOG", str(self.log)).replace("SLEEP", str(sleep)))
+        program.chmod(0o700)
+        given = {**os.environ, "GANGER_STORE": self.url, "GANGER_PLUGINS": f"{PLUGIN}={program}"}
+        words = [*GANGER, "up", "--no-server", "--quiet", "--name", name, "--slots", "4"]
+        node = subprocess.Popen(words, cwd=home, env=given)
+        self._nodes.append(node)
+        return node
+
+    def close(self) -> None:
+        super().close()
+        for node in self._nodes:
+            if node.poll() is None:
+                self.stop(node, signal.SIGTERM)
+
+    def run(self, *words: str) -> str:
+        """What a command of Ganger's prints."""
+        given = {**os.environ, "GANGER_STORE": self.url}
+        done = subprocess.run(
+            [*GANGER, *words], env=given, cwd=self.folder, check=True, capture_output=True, timeout=PATIENCE
+        )
+        return done.stdout.decode()
+
+
+@pytest.fixture
+def yard(mongo_url: Callable[[], str], tmp_path: Path) -> Iterator[Shared]:
+    made = Shared(mongo_url(), tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def replicated(mongo_replica_url: Callable[[], str], tmp_path: Path) -> Iterator[Shared]:
+    made = Shared(mongo_replica_url(), tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + TASKS)
+def test_three_nodes_of_two_makes_run_each_task_once(yard: Shared) -> None:
+    run_side_by_side(yard)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + TASKS)
+def test_so_they_do_on_a_replica_set(replicated: Shared) -> None:
+    run_side_by_side(replicated)
+
+
+def run_side_by_side(yard: Shared) -> None:
+    # None of them is done before the others have heard of it.
+    yard.command("queue", "demo", 2)
+    yard.start_den("stranger")
+    for name in ("ganger-1", "ganger-2"):
+        yard.start_node(name, sleep=0.1)
+    yard.until(lambda: yard.base.nodes.count_documents({}) == 3)
+    yard.command("tasks", "demo", TASKS, 0.1)
+    yard.until(lambda: yard.count(status=1) == TASKS, PATIENCE + TASKS)
+
+    runs = yard.count_runs()
+    assert (len(runs), set(runs.values())) == (TASKS, {1})
+    assert yard.list_runners() == {"stranger", "ganger-1", "ganger-2"}
+    yard.until(lambda: yard.base.queues.find_one({"name": "demo"})["count_todo"] == 0)
+    queue = yard.base.queues.find_one({"name": "demo"})
+    assert (queue["constructor"], queue["count_total"]) == (PLUGIN, TASKS)
+    printed = {task["parameters"]["n"]: task["stdout"].strip() for task in yard.base.tasks.find()}
+    assert printed == {n: str(n) for n in range(TASKS)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_killed_nodes_had_in_hand_is_orphaned_and_nothing_runs_twice(yard: Shared) -> None:
+    yard.command("queue", "demo", 4)
+    den, node = yard.start_den("stranger"), yard.start_node("ganger-1", sleep=1)
+    yard.start_node("ganger-2", sleep=1)
+    yard.until(lambda: yard.base.nodes.count_documents({}) == 3)
+    yard.command("tasks", "demo", 60, 1)
+    for name, process in (("stranger", den), ("ganger-1", node)):
+        yard.until(partial(yard.is_busy, name))
+        yard.stop(process, signal.SIGKILL)
+    yard.start_den("stranger")
+    yard.until(lambda: yard.count(status={"$in": [-2, -1, 0]}) == 0, 3 * PATIENCE)
+
+    assert set(yard.count_runs().values()) == {1}
+    assert yard.count(status=1) + yard.count(status=-6) == 60
+    assert yard.count(status=-6, node="stranger") > 0
+    yard.until(lambda: yard.base.queues.find_one({"name": "demo"})["count_todo"] == yard.count(status=-6))
+
+
+@pytest.mark.slow
+def test_a_strangers_tasks_are_left_to_it_until_somebody_says_that_it_is_no_more(yard: Shared) -> None:
+    yard.command("queue", "demo", 2)
+    yard.command("tasks", "demo", 3, 600)
+    den = yard.start_den("stranger")
+    yard.until(lambda: yard.count(status=0, node="stranger") == 2)
+    yard.stop(den, signal.SIGKILL)
+    yard.run("disbatch", "status")
+    assert yard.count(status=0, node="stranger") == 2
+
+    yard.run("disbatch", "orphan", "stranger")
+    assert (yard.count(status=-6, node="stranger"), yard.count(status=-2)) == (2, 1)
+    assert "node.orphan" in str(yard.base.ganger_audit.find_one({}, sort=[("_id", -1)]))
+
+
+@pytest.mark.slow
+def test_each_make_leaves_alone_what_is_not_its_own(yard: Shared) -> None:
+    yard.command("queue", "demo")
+    queue = yard.base.queues.find_one({"name": "demo"})["_id"]
+    yard.base.tasks.insert_one({**describe(queue, {"n": -20}), "status": -20, "mark": "stays"})
+    yard.start_den("stranger")
+    yard.start_node("ganger-1")
+    yard.run("run", "--", "true")
+    yard.command("tasks", "demo", 20)
+    yard.until(lambda: yard.count(status=1) == 21)
+
+    ours = yard.base.queues.find_one({"name": "default"})
+    assert (ours["constructor"], yard.count(queue=ours["_id"], node="ganger-1")) == ("Ganger", 1)
+    strange = yard.base.tasks.find_one({"status": -20})
+    assert (strange["node"], strange["mark"], "-20" in yard.count_runs()) == (-1, "stays", False)
