@@ -47,7 +47,7 @@ def _run_echo() -> Iterator[int]:
         yield int(process.stdout.readline())
     finally:
         process.terminate()
-        process.wait(_STOP)
+        process.communicate(timeout=_STOP)
 
 
 def keep_idle(folder: Path, *, workers: int) -> tuple[float, float]:

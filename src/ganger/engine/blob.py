@@ -20,7 +20,7 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Final, NewType, Protocol
+from typing import Final, NamedTuple, NewType, Protocol, runtime_checkable
 
 from ganger.core.clock import Clock, Moment, Wall
 from ganger.core.errors import BadBlobRef
@@ -130,6 +130,41 @@ class Blobs(Protocol):
 
     async def sweep(self, older_than: int) -> int:
         """Remove what writers that died left behind at least `older_than` milliseconds ago; how many. Idempotent."""
+        ...
+
+
+class Upload(NamedTuple):
+    """Where somebody may send content past us: the name under which it is taken in, the address, and for how long."""
+
+    name: str
+    url: str
+    seconds: float
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What a place can do besides, if others can reach it: its content need not pass through this process.
+
+    Errors are those of `Blobs`.
+    """
+
+    async def share(self, ref: BlobRef) -> str:
+        """An address from which anybody can GET the content for some hours, without a token.
+
+        What is read there is not verified by us: tell the reader its hash. Raises `BlobMissing`, `BlobCorrupt`.
+        """
+        ...
+
+    async def offer(self) -> Upload:
+        """An address to which anybody can PUT content for some hours. What nobody takes in is swept."""
+        ...
+
+    async def adopt(self, upload: str, most: int) -> BlobRef:
+        """Take in what was uploaded, as `put` would: it is read here, once, because nothing is believed of it.
+
+        Durable when it returns. It can be taken in once: `NotFound` for what is not there, or not any more. Raises
+        `BadBlobRef` for a name that is none, `PayloadTooLarge` if it has more than `most` bytes; then it is removed.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ from ganger.assembly.server import OpenServer, open_server
 from ganger.assembly.settings import Settings
 from ganger.engine.engine import Engine
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 50.0
 BUSY: Final = {"code": 1, "status": 0}
 READY: Final = {"code": 1, "status": 1}
 

@@ -94,7 +94,7 @@ async def test_a_job_that_was_kept_for_a_worker_which_then_is_busy_goes_to_anoth
         await one.give(b"")
         assert await one.hear() == {"code": 2}
         await one.say(BUSY)
-        async with asyncio.timeout(2), site.join("two") as two:
+        async with asyncio.timeout(20), site.join("two") as two:
             assert await two.take() == b"2"
 
 
@@ -108,7 +108,7 @@ async def test_a_job_that_was_kept_for_a_worker_which_then_says_nothing_goes_to_
         await one.give(b"")
         assert await one.hear() == {"code": 2}
         await two.give(b"")
-        async with asyncio.timeout(6):
+        async with asyncio.timeout(20):
             assert await two.take() == b"3"
 
 
@@ -161,7 +161,7 @@ async def test_a_worker_that_disconnects_while_working_gives_its_job_back_at_onc
     async with site.join("one") as worker:
         await worker.take()
         worker.socket.transport.abort()
-        async with asyncio.timeout(5), site.join("two") as other:
+        async with asyncio.timeout(20), site.join("two") as other:
             assert await other.take() == b"x"
             await other.give(b"done")
             assert (await site.show(job["key"], wait=5))["status"] == "complete"

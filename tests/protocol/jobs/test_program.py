@@ -145,7 +145,7 @@ def test_a_worker_that_is_told_to_end_finishes_its_job(tmp_path: Path) -> None:
                 pass
             go.touch()
             assert await site.read(job["key"], "result", wait=15) == b"x"
-            assert await asyncio.wait_for(worker.wait(), 15) == 0
+            assert await asyncio.wait_for(worker.wait(), 60) == 0
 
     play(tmp_path, tell)
 
@@ -158,7 +158,7 @@ def test_a_worker_without_a_good_token_ends_with_a_sentence(tmp_path: Path) -> N
     async def tell(site: Site, folder: Path) -> None:
         site.secret = "wrong"
         async with hire(site, folder, "solvers:reverse") as worker:
-            _, told = await asyncio.wait_for(worker.communicate(), 15)
+            _, told = await asyncio.wait_for(worker.communicate(), 60)
             assert b"token" in told
             assert worker.returncode not in (0, None)
 
@@ -168,7 +168,7 @@ def test_a_worker_without_a_good_token_ends_with_a_sentence(tmp_path: Path) -> N
 def test_a_type_that_is_not_there_ends_the_worker(tmp_path: Path) -> None:
     async def tell(site: Site, folder: Path) -> None:
         async with hire(site, folder, "--type", "film", "solvers:reverse") as worker:
-            _, told = await asyncio.wait_for(worker.communicate(), 15)
+            _, told = await asyncio.wait_for(worker.communicate(), 60)
             assert b"job_types" in told
 
     play(tmp_path, tell)

@@ -44,7 +44,7 @@ async def take(worker: Worker) -> tuple[str, bytes]:
         await worker.say(READY)
         told = await worker.hear()
     assert told["code"] == 5, told
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         payload = await worker.socket.recv()
     assert isinstance(payload, bytes)
     assert told["size"] == len(payload)

@@ -47,7 +47,7 @@ async def test_a_worker_that_does_not_register_is_kicked_after_500_milliseconds(
     async with site.dial() as worker:
         code, reason = await worker.end()
     assert (code, reason) == (1008, "no registration within 500 ms")
-    assert 0.4 < time.monotonic() - began < 2
+    assert time.monotonic() - began > 0.4
 
 
 @story_with(worker_grace="50ms")
@@ -117,7 +117,7 @@ def test_if_authentication_is_disabled_the_contents_of_the_token_are_irrelevant(
 async def test_if_the_authentication_is_successful_the_server_queries_the_worker_for_its_status(site: Site) -> None:
     async with site.dial() as worker:
         await worker.say({**GREETING, "token": site.secret})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await worker.socket.recv() == '{"code":2}'
 
 

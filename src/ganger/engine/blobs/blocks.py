@@ -25,6 +25,11 @@ class Digest:
         self._size += len(block)
         return (self._whole.copy() if first else hashlib.sha256(block)).digest()
 
+    def follow(self, block: bytes | memoryview) -> None:
+        """Take the next block into the whole alone: its own sum is made beside it."""
+        self._whole.update(block)
+        self._size += len(block)
+
     @property
     def hash(self) -> BlobHash:
         return BlobHash(self._whole.hexdigest())

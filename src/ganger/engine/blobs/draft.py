@@ -11,6 +11,7 @@ again. Who reads the old file goes on reading it.
 """
 
 import fcntl
+import hashlib
 import os
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,9 @@ PROBES: Final = (
     "blob.stored",
 )
 
+_AHEAD: Final = 1 << 20
+"""So many bytes are written before the disk is given them: one sync of a large file would hold up everybody's."""
+
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -41,16 +45,36 @@ class Draft:
         self._probe = probe
         self._digest = Digest()
         self._sums = bytearray()
+        self._ahead = 0
         self._fd: int | None = None
         self._unnamed = False
 
+    def add_first(self, block: bytes | memoryview) -> None:
+        """Append the first block, which is often the only one: its sum is the hash so far."""
+        self._append(block, self._digest.add(block))
+
     def add(self, block: bytes | memoryview) -> None:
-        """Append a block; all but the last are of the full size."""
+        """Append another block; all but the last are of the full size. Its part of the hash is made by `follow`."""
+        self._append(block, hashlib.sha256(block).digest())
+
+    def follow(self, block: bytes | memoryview) -> None:
+        """Take a block into the hash, in order; beside `add`, in another thread: both take as long."""
+        self._digest.follow(block)
+
+    def _append(self, block: bytes | memoryview, found: bytes) -> None:
         with translated("write a blob"):
             fd = self._open()
-            self._sums += self._digest.add(block)
+            self._sums += found
             self._probe("blob.write")
             write_whole(fd, block)
+            self._write_out(fd, len(block))
+
+    def _write_out(self, fd: int, size: int) -> None:
+        self._ahead += size
+        if self._ahead > _AHEAD:
+            self._ahead = 0
+            self._probe("blob.sync")
+            os.fdatasync(fd)
 
     def publish(self, shelves: Path, birth: Birth) -> BlobRef:
         """Make it durable under its name, in the shelf that its hash begins with."""

@@ -1,7 +1,7 @@
 """Large content in a folder beside the database: one file per object, written and synced before a row names it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 from ganger.core.clock import Clock, Entropy
@@ -11,6 +11,7 @@ from ganger.engine.blobs.blocks import Digest, clip, recut, touch, trim
 from ganger.engine.blobs.draft import Draft
 from ganger.engine.blobs.folder import Folder, prepare
 from ganger.engine.blobs.reading import Reading
+from ganger.engine.blobs.works import Works
 from ganger.runtime.disk import Probe, pass_by, run_whole
 
 
@@ -34,20 +35,30 @@ class FileBlobs:
 
     async def put(self, content: AsyncIterator[bytes] | bytes) -> BlobRef:
         draft = Draft(self._folder.drafts / self._entropy.token(16).hex(), self._probe)
+        works, is_first = Works(), True
         try:
             async for block in recut(content):
-                await run_whole(draft.add, block)
+                # While one block is hashed and written the next one comes.
+                await works.finish()
+                _ = works.begin(draft.add_first if is_first else draft.add, block)
+                if not is_first:
+                    _ = works.begin(draft.follow, block)
+                is_first = False
+            await works.finish()
             return await run_whole(draft.publish, self._folder.objects, Birth.read(self._clock))
         finally:
+            await works.abandon()
             await run_whole(draft.close)
 
     async def read(self, ref: BlobRef, offset: int = 0, length: int | None = None) -> AsyncGenerator[bytes, None]:
         wanted = clip(ref.size, offset, length)
-        whole = Digest() if len(wanted) == ref.size else None
         with closing(Reading(self._folder.path(ref.hash), ref.hash)) as reading:
             _compare(ref, await run_whole(reading.open))
-            for number in touch(wanted):
-                yield trim(number, await run_whole(reading.take, number, whole), wanted)
+            # Content of one block has one sum, which was compared with the hash when it was opened.
+            whole = Digest() if len(wanted) == ref.size and len(touch(wanted)) > 1 else None
+            async with aclosing(_read_ahead(reading, touch(wanted), whole)) as blocks:
+                async for number, block in blocks:
+                    yield trim(number, block, wanted)
 
     async def size(self, name: BlobHash) -> int | None:
         try:
@@ -71,6 +82,28 @@ class FileBlobs:
 
     async def sweep(self, older_than: int) -> int:
         return await run_whole(self._folder.sweep, older_than)
+
+
+async def _read_ahead(
+    reading: Reading, numbers: range, whole: Digest | None
+) -> AsyncGenerator[tuple[int, bytes], None]:
+    """The blocks of these numbers. While one is on its way, the next one is read and the whole is hashed."""
+    works = Works()
+    try:
+        taking = works.begin(reading.take, numbers.start) if numbers else None
+        for number in numbers:
+            await works.finish()
+            block = taking.result() if taking is not None else b""
+            is_last = number + 1 not in numbers
+            taking = None if is_last else works.begin(reading.take, number + 1)
+            if whole is not None:
+                _ = works.begin(whole.follow, block)
+            if is_last and whole is not None:
+                await works.finish()
+                reading.compare(whole)
+            yield number, block
+    finally:
+        await works.abandon()
 
 
 def _compare(wanted: BlobRef, found: BlobRef) -> None:

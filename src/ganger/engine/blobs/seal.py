@@ -59,6 +59,13 @@ def read_seal(name: BlobHash, length: int, read: Read) -> Seal:
     return seal
 
 
+def open_seal(name: BlobHash, data: bytes) -> Seal:
+    """The seal that is these bytes, without the content, or BlobCorrupt."""
+    found = _unpack(data[-_TAIL:-SUM_SIZE])
+    inside = 0 if found is None else found.ref.size
+    return read_seal(name, inside + len(data), lambda size, offset: data[offset - inside : offset - inside + size])
+
+
 def _unpack(fields: bytes) -> Seal | None:
     if len(fields) != _FIELDS.size:
         return None

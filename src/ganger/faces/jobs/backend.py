@@ -1,6 +1,6 @@
 """What the jobs door works with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from ganger.core.task import Kind, Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.faces.http.grants import Grant, Keeper
+from ganger.faces.jobs.gathering import Gathering
 from ganger.faces.jobs.types import JobPolicy, JobTypes, ensure_queue
 from ganger.faces.jobs.workers import Workers
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -35,7 +36,6 @@ class JobLimits(NamedTuple):
     field: int = 64 << 10
     frame: int = 64 << 20
     text: int = 16 << 20
-    piece: int = 1 << 20
     page: int = 1_000
     wait: float = 300.0
     lease: int = 15_000
@@ -66,6 +66,7 @@ class JobsBackend:
     workers: Workers
     plan: JobsPlan
     telemetry: Telemetry = SILENT
+    gathering: Gathering = field(default_factory=Gathering)
 
     @property
     def limits(self) -> JobLimits:

@@ -1,10 +1,12 @@
 """What jobs carry, on its way in and out: never whole in memory."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 
-from ganger.core.errors import BadInput, PayloadTooLarge
+from ganger.core.errors import BadInput, BlobMissing, Damage, GangerError, PayloadTooLarge
 from ganger.core.ids import TaskId
+from ganger.core.outcome import Hold, Outcome, Release
 from ganger.engine.blob import BlobRef
 from ganger.engine.engine import Engine
 from ganger.faces.http.request import Request
@@ -88,12 +90,14 @@ async def _read_field(name: str, content: AsyncIterator[bytes], most: int) -> st
         raise BadInput(f"{name} is not UTF-8", field=name) from None
 
 
-async def pour(engine: Engine, task: TaskId, key: str, piece: int) -> AsyncGenerator[bytes, None]:
-    """A value of a task from its begin to its end; at least one piece, which may be empty."""
-    offset = 0
-    while True:
-        part = await engine.read_data(task, key, offset, piece)
-        offset += len(part.body)
-        yield part.body
-        if not part.body or offset >= part.size:
-            return
+def judge_unreadable(error: GangerError) -> Outcome:
+    """What becomes of a job whose payload cannot be read: if it is damaged, nobody will do better with it."""
+    is_lost = isinstance(error, Damage | BlobMissing)
+    return Hold(f"its payload: {error.message}") if is_lost else Release()
+
+
+async def pour(engine: Engine, task: TaskId, key: str) -> AsyncGenerator[bytes, None]:
+    """A value of a task from its begin to its end."""
+    async with aclosing(engine.contents.pour(await engine.contents.find(task, key))) as pieces:
+        async for piece in pieces:
+            yield piece

@@ -12,7 +12,7 @@ from ganger.faces.http.streams import StreamEndpoint, StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import FIELDS
 from ganger.faces.jobs.lasting import LastingSession
-from ganger.faces.jobs.polling import TAKE_PARAMETERS, Polling, Told
+from ganger.faces.jobs.polling import ANSWER_PARAMETERS, TAKE_PARAMETERS, Polling, Told
 from ganger.faces.jobs.registry import LIST_PARAMETERS, PAGE_PARAMETERS, WAIT_PARAMETERS, Registry
 from ganger.faces.jobs.session import Session
 from ganger.wire.jobs import shapes
@@ -46,6 +46,10 @@ def list_routes(backend: JobsBackend) -> list[Route]:
         Route("DELETE", one, Need.CANCEL, of.delete, "Delete a job", status=204),
         Route("POST", f"{one}/delete", Need.CANCEL, of.delete, "Delete a job", status=204),
         Route("GET", "/api/workers", Need.READ, of.list_workers, "List the workers", answer=list[shapes.Worker]),
+        Route(
+            "POST", "/api/workers/{id}/kick", Need.ADMIN, of.kick_worker, "Send a worker away",
+            answer=list[shapes.Worker],
+        ),
         *_polling_routes(backend, typed),
         Route("GET", f"{WORKER}{typed}", Need.READ, _ask_for_upgrade, "Open a websocket here, as a worker"),
     ]  # fmt: skip
@@ -58,7 +62,11 @@ def _polling_routes(backend: JobsBackend, typed: str) -> list[Route]:
             "POST", f"/api/work{typed}", Need.WORK, of.take, "Take a job, as a worker without a websocket",
             TAKE_PARAMETERS, waits="wait", kind=BYTES, also=(204,),
         ),
-        Route("PUT", one, Need.WORK, of.answer, "Send the result of a job", status=204),
+        Route("PUT", one, Need.WORK, of.answer, "Send the result of a job", ANSWER_PARAMETERS, status=204),
+        Route(
+            "POST", f"{one}/upload", Need.WORK, of.offer, "Ask where a result may be uploaded to",
+            answer=shapes.UploadTold,
+        ),
         Route("POST", f"{one}/failed", Need.WORK, of.fail, "Say that a job failed", body=Failed, status=204),
         Route("POST", f"{one}/progress", Need.WORK, of.report, "Say how far a job is", body=Progress, answer=Told),
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """How a worker is let in, and becomes a node of the store."""
 
+import re
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -13,6 +14,8 @@ from ganger.faces.jobs.backend import JobsBackend
 
 _MOST_NAMESAKES: Final = 1_000
 _LONGEST_TOKEN: Final = 200
+_PREFIX: Final = "worker "
+_NAMESAKE: Final = re.compile(r" #\d+$", re.ASCII)
 
 
 def find_grant(backend: JobsBackend, job_type: str | None, token: object) -> Grant | None:
@@ -38,10 +41,15 @@ class Entry(NamedTuple):
     slots: int = 1
 
 
+def read_identity(node_name: str) -> str:
+    """The id of the worker that was given this name as a node."""
+    return _NAMESAKE.sub("", node_name.removeprefix(_PREFIX))
+
+
 async def register_worker(engine: Engine, queue: Queue, entry: Entry) -> Node:
     """Register it for one queue. Several programs of one machine may have the same id: each is a node of its own."""
     for number in range(1, _MOST_NAMESAKES + 1):
-        name = f"worker {entry.identity}" if number == 1 else f"worker {entry.identity} #{number}"
+        name = f"{_PREFIX}{entry.identity}" if number == 1 else f"{_PREFIX}{entry.identity} #{number}"
         with suppress(NodeTaken):
             kinds = (Kind.PAYLOAD,)
             said = Registration(name, entry.secret, entry.slots, entry.lease, (queue.name,), kinds)

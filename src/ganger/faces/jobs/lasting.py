@@ -11,27 +11,38 @@ How many jobs it has at a time is a limit of the node, which the store keeps; he
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, assert_never
 
 import msgspec
 
-from ganger.core.errors import BadInput, GangerError, NodeGone, NodeNotFound, StaleLease, StoreError, TaskNotFound
+from ganger.core.errors import (
+    BadInput,
+    GangerError,
+    NodeGone,
+    NodeNotFound,
+    NotFound,
+    StaleLease,
+    StoreError,
+    TaskNotFound,
+)
 from ganger.core.lease import Lease
 from ganger.core.node import Node
-from ganger.core.outcome import Fail, Hold, Killed, Outcome, Succeed
+from ganger.core.outcome import Fail, Killed, Outcome, Succeed
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
+from ganger.engine.contents import Content
 from ganger.engine.store import Claim, Query
 from ganger.faces.http.grants import Grant
 from ganger.faces.http.request import ClientGone
 from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
-from ganger.faces.jobs.content import pour
+from ganger.faces.jobs.content import judge_unreadable
 from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
 from ganger.faces.jobs.registry import LOGS
-from ganger.faces.jobs.workers import Seen
+from ganger.faces.jobs.workers import KICKED, Reins, Seen
 from ganger.wire.jobs import second
 from ganger.wire.jobs.messages import ASK_STATUS, Status, WorkerStatus
 from ganger.wire.jobs.second import Code
@@ -54,6 +65,7 @@ class _Here(NamedTuple):
     node: Node
     secret: str
     grant: Grant | None
+    urls: bool
 
 
 class LastingSession:
@@ -67,6 +79,10 @@ class LastingSession:
         self._ready = asyncio.Event()
         self._heard = backend.clock.now()
         self._unanswered = 0
+        self._state = "asked"
+        self._taking = False
+        self._sent_away = asyncio.Event()
+        self._recalled = asyncio.Event()
 
     async def run(self) -> None:
         """Converse until one side ends it."""
@@ -75,9 +91,10 @@ class LastingSession:
         except Violation as wrong:
             self._socket.close(wrong.code, wrong.reason)
             return
-        error = await _race(self._listen(here), self._deliver(here), self._beat(here), self._mind())
+        works = self._listen(here), self._deliver(here), self._beat(here), self._mind(), self._leave_when_sent_away()
+        error = await _race(*works)
         self._backend.workers.dismiss(here.number)
-        if self._socket.goodbye in _IN_ORDER:
+        if self._socket.goodbye in _IN_ORDER or self._sent_away.is_set():
             await self._leave(here)
         self._socket.close(*self._explain(error))
 
@@ -126,12 +143,13 @@ class LastingSession:
         else:
             secret = str(said.session).partition(".")[2]
         now = self._backend.clock.wall()
-        seen = Seen(0, said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, "asked", now, now)
-        number = self._backend.workers.enrol(seen, lambda task: None)
+        seen = Seen(said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, self._state, now, now)
+        reins = Reins(lambda task: self._recalled.set(), self._sent_away.set)
+        number = self._backend.workers.enrol(seen, reins)
         session = second.Session(node.id, secret).encode()
         await self._say(code=Code.WELCOME, session=session, seconds=limits.polled / 1000)
         await self._socket.send_text(ASK_STATUS)
-        return _Here(number, said.id, queue, node, secret, grant)
+        return _Here(number, said.id, queue, node, secret, grant, said.urls)
 
     async def _resume(self, said: second.Registration) -> Node | None:
         """The node that it was before the connection was lost, if that is still there.
@@ -157,24 +175,27 @@ class LastingSession:
             message = _read(await self._socket.text(self._backend.limits.text))
             self._heard, self._unanswered = self._backend.clock.now(), 0
             await self._hear(here, message)
+            self._backend.workers.note(here.number, self._state, None)
 
     async def _hear(self, here: _Here, message: second.Message) -> None:
         match message:
             case second.Registration():
                 raise Violation(frames.NOT_WANTED, "a worker registers once")
             case Status(status):
-                self._set_ready(here, status is WorkerStatus.READY)
+                self._set_ready(status is WorkerStatus.READY)
             case second.Progress():
                 await self._report(_read_job(message.job, here), message)
             case second.Failed():
                 await self._fail(here, _read_job(message.job, here), message)
-            case second.Result(job, chunks):
-                await self._accept(here, _read_job(job, here), chunks)
+            case second.Result(job, chunks, upload):
+                await self._accept(here, _read_job(job, here), chunks, upload)
+            case second.UploadRequest(job):
+                await self._offer(job)
             case _:
                 assert_never(message)
 
-    def _set_ready(self, here: _Here, is_ready: bool) -> None:
-        self._backend.workers.note(here.number, "ready" if is_ready else "busy", None)
+    def _set_ready(self, is_ready: bool) -> None:
+        self._state = "ready" if is_ready else "busy"
         if is_ready:
             self._ready.set()
         else:
@@ -190,9 +211,27 @@ class LastingSession:
         outcome = Fail(reason=said.info or "the worker says that it failed")
         await self._settle(here, lease, outcome, said.logs)
 
-    async def _accept(self, here: _Here, lease: Lease, chunks: int) -> None:
+    async def _accept(self, here: _Here, lease: Lease, chunks: int, upload: str | None) -> None:
+        if upload is not None:
+            return await self._adopt(here, lease, upload)
         result = await self._engine.keep(self._read_chunks(chunks))
-        await self._settle(here, lease, Succeed(result if isinstance(result, bytes) else None), result)
+        return await self._settle(here, lease, Succeed(result if isinstance(result, bytes) else None), result)
+
+    async def _adopt(self, here: _Here, lease: Lease, upload: str) -> None:
+        """Take in a result that was sent past us. It is read here, and as long as that takes silence is our own."""
+        self._taking = True
+        try:
+            result = await self._engine.contents.adopt(upload, self._backend.limits.payload)
+        except (BadInput, NotFound) as error:
+            outcome = Fail(reason=f"its result: {error.message}")
+            return await self._tell_receipt(lease, await self._store(here, lease, outcome, None) or error.message)
+        finally:
+            self._taking, self._heard = False, self._backend.clock.now()
+        return await self._settle(here, lease, Succeed(None), result)
+
+    async def _offer(self, job: str) -> None:
+        name, url, seconds = await self._engine.contents.offer() or (None, None, None)
+        await self._say(code=Code.UPLOAD, job=job, upload=name, url=url, seconds=seconds)
 
     async def _read_chunks(self, chunks: int) -> AsyncGenerator[bytes, None]:
         for _ in range(chunks):
@@ -208,7 +247,16 @@ class LastingSession:
 
     async def _settle(self, here: _Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None) -> None:
         """Store how an attempt ended, with what belongs to it, and tell the worker whether that was done."""
-        job, reason = second.name_job(lease.task, lease.fence), None
+        await self._tell_receipt(lease, await self._store(here, lease, outcome, beside))
+
+    async def _tell_receipt(self, lease: Lease, refused: str | None) -> None:
+        job = second.name_job(lease.task, lease.fence)
+        await self._say(code=Code.RECEIPT, job=job, accepted=refused is None, reason=refused)
+
+    async def _store(
+        self, here: _Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None
+    ) -> str | None:
+        """None if it is stored, else why not."""
         try:
             if isinstance(beside, BlobRef):
                 await self._engine.put_data(lease, "result", beside)
@@ -216,10 +264,9 @@ class LastingSession:
                 await self._engine.append_output(lease, LOGS, 0, beside.encode())
             await self._engine.settle_by_lease(lease, outcome)
         except (StaleLease, TaskNotFound) as error:
-            reason = error.message
-        else:
-            self._backend.workers.tally(here.identity, succeeded=isinstance(outcome, Succeed))
-        await self._say(code=Code.RECEIPT, job=job, accepted=reason is None, reason=reason)
+            return error.message
+        self._backend.workers.tally(here.identity, succeeded=isinstance(outcome, Succeed))
+        return None
 
     async def _deliver(self, here: _Here) -> None:
         """Send jobs for as long as the worker wants some; how many it may have, the store says."""
@@ -227,26 +274,38 @@ class LastingSession:
             await self._ready.wait()
             for job in await self._engine.wait_claim(Claim(here.node.id, (here.queue.id,)), _LOOK_AGAIN):
                 if self._ready.is_set():
-                    await self._send_job(job)
+                    await self._send_job(job, here.urls)
                 else:
                     await self._engine.release(job.lease)
 
-    async def _send_job(self, job: Claimed) -> None:
-        size = (await self._engine.read_data(job.id, "spec", 0, 1)).size
-        name = second.name_job(job.id, job.fence)
-        await self._say(code=Code.JOB, job=name, id=self._backend.say_guid(job.id), size=size)
+    async def _send_job(self, job: Claimed, by_url: bool) -> None:
+        told = {"code": Code.JOB, "job": second.name_job(job.id, job.fence), "id": self._backend.say_guid(job.id)}
         try:
-            await self._socket.send_binary(pour(self._engine, job.id, "spec", self._backend.limits.piece))
+            await self._send_payload(await self._find_payload(job), told, by_url)
         except GangerError as error:
-            # The worker has a part of it, and the rest cannot be read: nobody will do better with it.
-            await self._engine.settle_by_lease(job.lease, Hold(f"its payload: {error.message}"))
+            # The worker may have a part of it, and the rest cannot be read.
+            await self._engine.settle_by_lease(job.lease, judge_unreadable(error))
             raise
         await self._engine.start([job.lease])
+
+    async def _find_payload(self, job: Claimed) -> Content:
+        if job.spec is not None:
+            return Content(len(job.spec), job.spec)
+        return await self._engine.contents.find(job.id, "spec")
+
+    async def _send_payload(self, payload: Content, told: dict[str, object], by_url: bool) -> None:
+        url = await self._engine.contents.share(payload) if by_url else None
+        if url is not None and payload.blob is not None:
+            return await self._say(**told, size=payload.size, url=url, sha256=payload.blob.hash)
+        await self._say(**told, size=payload.size)
+        return await self._socket.send_binary(self._engine.contents.pour(payload))
 
     async def _beat(self, here: _Here) -> None:
         """Keep the leases, and cancel what is to be killed."""
         while True:
-            await asyncio.sleep(self._backend.limits.beat)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._recalled.wait(), self._backend.limits.beat)
+            self._recalled.clear()
             if here.grant is not None and not self._backend.keeper.holds(here.grant):
                 raise Violation(frames.NOT_WANTED, "the token was revoked, or has expired")
             try:
@@ -270,12 +329,18 @@ class LastingSession:
         pace = self._backend.plan.pace
         while True:
             await asyncio.sleep(pace.every / 1000)
+            if self._taking:
+                continue
             silent = self._backend.clock.now() - self._heard
             if self._unanswered >= 2 and silent >= pace.silence:
                 raise Violation(frames.NOT_WANTED, f"no answer to {self._unanswered} status requests")
             if silent >= pace.every:
                 self._unanswered += 1
                 await self._socket.send_text(ASK_STATUS)
+
+    async def _leave_when_sent_away(self) -> None:
+        await self._sent_away.wait()
+        raise Violation(frames.NOT_WANTED, KICKED)
 
     async def _say(self, **fields: object) -> None:
         await self._socket.send_text(_encode(fields))

@@ -1,12 +1,15 @@
 """Workers without websockets: a POST takes a job, as soon as there is one, and a PUT answers it.
 
-Nothing is kept here between two requests. A worker is a node from when it asks until it has answered. Who it is, and
-which attempt it speaks for, is in the lease that it is given with the job and names with each of its requests: node,
-task, fence, and the secret of the node. The store checks all of them. Each request is a sign of life; a worker that
-gives none for a minute loses its job, which is then counted as a crash if the worker had told any progress.
+Nothing is kept here between two requests but that it was heard. A worker is a node from when it asks until it has
+answered. Who it is, and which attempt it speaks for, is in the lease that it is given with the job and names with each
+of its requests: node, task, fence, and the secret of the node. The store checks all of them. Each request is a sign of
+life; a worker that gives none for a minute loses its job, which is then counted as a crash if the worker had told any
+progress. While its bytes are on their way, in either direction, its lease is renewed for it.
 """
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,20 +17,25 @@ import msgspec
 from ganger.core.errors import BadInput, GangerError, StaleLease, TaskNotFound
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
-from ganger.core.outcome import Fail, Outcome, Succeed
+from ganger.core.node import Node
+from ganger.core.outcome import Fail, Outcome, Release, Succeed
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
 from ganger.engine.store import Claim
 from ganger.faces.http.grants import Need
-from ganger.faces.http.reply import BYTES, Answer, Reply, Streamed, answer_json
+from ganger.faces.http.reply import BYTES, Answer, Header, Reply, Streamed, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.jobs.backend import JobsBackend
-from ganger.faces.jobs.content import pour
-from ganger.faces.jobs.enrolling import Entry, register_worker
-from ganger.faces.jobs.registry import LOGS, read_seconds
+from ganger.faces.jobs.content import judge_unreadable
+from ganger.faces.jobs.enrolling import Entry, read_identity, register_worker
+from ganger.faces.jobs.registry import LOGS, read_flag, read_seconds
+from ganger.faces.jobs.workers import WAITING, Reins, Seen
+from ganger.wire.jobs.machine import Phase
 from ganger.wire.jobs.messages import Failed, Progress, Registration, convert
+from ganger.wire.jobs.shapes import UploadTold
 
-TAKE_PARAMETERS: Final = frozenset({"id", "wait"})
+TAKE_PARAMETERS: Final = frozenset({"id", "urls", "wait"})
+ANSWER_PARAMETERS: Final = frozenset({"upload"})
 _LONGEST_WAIT: Final = 45.0
 """Less than the lease of a worker that is waiting: nobody has to beat for it."""
 
@@ -57,6 +65,7 @@ class Polling:
     def __init__(self, backend: JobsBackend) -> None:
         self._backend = backend
         self._engine = backend.engine
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def take(self, request: Request) -> Answer:
         """The payload of a job, with its lease in a header; 204 if there is none in the time that is waited."""
@@ -65,9 +74,11 @@ class Polling:
         request.grant.demand(Need.WORK, name)
         said = convert({"name": "-", "id": request.query.get("id")}, Registration)
         seconds = read_seconds(request.query.get("wait", "0"), _LONGEST_WAIT)
+        by_url = read_flag("urls", request.query.get("urls", "false"))
         queue = await self._backend.find_queue(job_type)
         secret = self._backend.entropy.token(_TOKEN_BYTES).hex()
         node = await register_worker(self._engine, queue, Entry(said.id, secret, self._backend.limits.polled))
+        self._note(node, secret, job_type, None)
         try:
             claimed = await self._engine.wait_claim(Claim(node.id, (queue.id,)), seconds)
         except BaseException:
@@ -76,23 +87,70 @@ class Polling:
         if not claimed:
             await self._leave(node.id, secret)
             return Reply(204)
-        return await self._hand_over(claimed[0], secret)
+        self._note(node, secret, job_type, claimed[0].id)
+        return await self._hand_over(claimed[0], secret, by_url)
 
-    async def _hand_over(self, job: Claimed, secret: str) -> Answer:
+    async def _hand_over(self, job: Claimed, secret: str, by_url: bool) -> Answer:
         lease = _Session(secret, job.lease).encode().encode()
         headers = ((b"x-job-lease", lease), (b"x-job-id", self._backend.say_guid(job.id).encode()))
         if job.spec is not None:
             return Reply(200, job.spec, BYTES, headers)
-        return Streamed(pour(self._engine, job.id, "spec", self._backend.limits.piece), BYTES, headers)
+        try:
+            content = await self._engine.contents.find(job.id, "spec")
+            url = await self._engine.contents.share(content) if by_url else None
+            if url is not None and content.blob is not None:
+                return Reply(200, b"", BYTES, (*headers, *_tell_url(url, content.blob)))
+            pieces = self._engine.contents.pour(content)
+            first = await anext(pieces)
+        except GangerError as error:
+            await self._give_up(job, secret, judge_unreadable(error))
+            raise
+        more = (b"content-length", b"%d" % content.size)
+        return Streamed(self._pour(job, secret, first, pieces), BYTES, (*headers, more))
+
+    async def _pour(
+        self, job: Claimed, secret: str, first: bytes, rest: AsyncGenerator[bytes, None]
+    ) -> AsyncGenerator[bytes, None]:
+        """The payload as fast as the worker takes it, which keeps its lease meanwhile; one that goes gives it back."""
+        outcome: Outcome | None = Release()
+        try:
+            async with aclosing(rest), self._kept(job.lease.holder, secret):
+                yield first
+                async for piece in rest:
+                    yield piece
+            outcome = None
+        except GangerError as error:
+            outcome = judge_unreadable(error)
+            raise
+        finally:
+            if outcome is not None:
+                await self._give_up(job, secret, outcome)
+
+    async def _give_up(self, job: Claimed, secret: str, outcome: Outcome) -> None:
+        """The worker has not got all of the payload, and so nothing to do."""
+        await self._engine.settle([(job, outcome)])
+        await self._leave(job.lease.holder, secret)
 
     async def answer(self, request: Request) -> Answer:
-        """The result of a job. StaleLease if the job is another's by now."""
+        """The result of a job, or the name of its upload. StaleLease if the job is another's by now."""
         session = await self._open(request)
-        body = request.pieces(self._backend.limits.payload, self._backend.limits.idle)
-        result = await self._engine.keep(body)
+        async with self._kept(session.lease.holder, session.secret):
+            result = await self._take_in(request)
         if isinstance(result, BlobRef):
             await self._engine.put_data(session.lease, "result", result)
         return await self._end(session, Succeed(result if isinstance(result, bytes) else None))
+
+    async def _take_in(self, request: Request) -> bytes | BlobRef:
+        most = self._backend.limits.payload
+        if "upload" in request.query:
+            return await self._engine.contents.adopt(request.query["upload"], most)
+        return await self._engine.keep(request.pieces(most, self._backend.limits.idle))
+
+    async def offer(self, request: Request) -> Answer:
+        """Where the result may be sent, past this server."""
+        await self._open(request)
+        upload = await self._engine.contents.offer()
+        return answer_json(UploadTold(*(upload or (None, None, None))))
 
     async def fail(self, request: Request) -> Answer:
         """The job failed: `info` and `logs`."""
@@ -117,23 +175,71 @@ class Polling:
         (task,) = await self._engine.tasks([session.lease.task])
         if task is None:
             raise TaskNotFound("the job is not there any more")
-        request.grant.demand(Need.WORK, (await self._engine.queues.get(task.queue)).name)
-        await self._engine.nodes.beat(session.lease.holder, session.secret)
+        queue = (await self._engine.queues.get(task.queue)).name
+        request.grant.demand(Need.WORK, queue)
+        node = (await self._engine.nodes.beat(session.lease.holder, session.secret)).node
         if (task.holder, task.fence) != (session.lease.holder, session.lease.fence):
             raise StaleLease("the job is not this worker's any more", task=task.id)
+        self._note(node, session.secret, self._backend.plan.types.read_queue(queue), task.id)
         return session
+
+    def _note(self, node: Node, secret: str, job_type: str | None, job: TaskId | None) -> None:
+        """Keep the list: it was heard. One that the list does not have took its job from a server before this one."""
+        workers, now = self._backend.workers, self._backend.clock.wall()
+        number = workers.find_number(node.id)
+        if number is None:
+            who = read_identity(node.name)
+            seen = Seen(
+                who, who, job_type, "", node.id, node.name, WAITING, node.since, now, lapse=self._backend.limits.polled
+            )
+            number = workers.enrol(seen, Reins(lambda task: None, lambda: self._send_away(node.id, secret)))
+        workers.note(number, WAITING if job is None else Phase.WORKING, job)
+
+    def _send_away(self, node: NodeId, secret: str) -> None:
+        leaving = asyncio.ensure_future(self._leave(node, secret))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    @asynccontextmanager
+    async def _kept(self, node: NodeId, secret: str) -> AsyncIterator[None]:
+        """Renew the lease of one that cannot say anything because its bytes are on their way."""
+        beating = asyncio.ensure_future(self._beat(node, secret))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+    async def _beat(self, node: NodeId, secret: str) -> None:
+        while True:
+            await asyncio.sleep(self._backend.limits.beat)
+            try:
+                await self._engine.nodes.beat(node, secret)
+            except GangerError as error:
+                # What comes of it is told when the worker's answer is written, by its fence.
+                self._backend.telemetry.event("worker_not_renewed", node=int(node), error=error.code)
 
     async def _end(self, session: _Session, outcome: Outcome) -> Answer:
         await self._engine.settle_by_lease(session.lease, outcome)
+        number = self._backend.workers.find_number(session.lease.holder)
+        if number is not None:
+            self._backend.workers.tally_number(number, succeeded=isinstance(outcome, Succeed))
         await self._leave(session.lease.holder, session.secret)
         return Reply(204)
 
     async def _leave(self, node: NodeId, secret: str) -> None:
+        number = self._backend.workers.find_number(node)
+        if number is not None:
+            self._backend.workers.dismiss(number)
         try:
             await self._engine.nodes.leave(node, secret)
         except GangerError as error:
             # Its registration ends by itself.
             self._backend.telemetry.event("worker_not_left", node=int(node), error=error.code)
+
+
+def _tell_url(url: str, blob: BlobRef) -> tuple[Header, ...]:
+    return (b"x-job-url", url.encode()), (b"x-job-size", b"%d" % blob.size), (b"x-job-sha256", blob.hash.encode())
 
 
 def _read_session(text: str) -> _Session:

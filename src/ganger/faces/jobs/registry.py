@@ -1,9 +1,10 @@
 """The registry of jobs over HTTP: submit, list, show, read what they carry, delete."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Final
 
-from ganger.core.errors import BadInput, BadNumber, DuplicateKey, NotFound, WrongStatus
+from ganger.core.errors import BadInput, BadNumber, DuplicateKey, NodeNotFound, NotFound, WrongStatus
 from ganger.core.ids import Position
 from ganger.core.state import LEASED, Status
 from ganger.core.task import Kind, NewTask, Task
@@ -13,7 +14,7 @@ from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, TEXT, Answer, Reply, Streamed, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.jobs.backend import JobsBackend, say_time, sign
-from ganger.faces.jobs.content import Form, pour, read_form
+from ganger.faces.jobs.content import Form, read_form
 from ganger.faces.jobs.workers import Seen
 from ganger.wire.jobs.shapes import Batch, Jobs, Worker
 from ganger.wire.jobs.words import STATUSES, say_status
@@ -125,12 +126,13 @@ class Registry:
 
     async def _stream(self, task: Task, key: str) -> Answer:
         """The first piece is read before anything is answered: what cannot be read is an error, not a broken answer."""
-        pieces = pour(self._engine, task.id, key, self._backend.limits.piece)
+        content = await self._engine.contents.find(task.id, key)
+        pieces = self._engine.contents.pour(content)
         first = await anext(pieces)
-        size = (await self._engine.read_data(task.id, key, 0, 1)).size
-        if size <= len(first):
+        if content.size <= len(first):
+            await pieces.aclose()
             return Reply(200, first, BYTES)
-        return Streamed(_join(first, pieces), BYTES, ((b"content-length", b"%d" % size),))
+        return Streamed(_join(first, pieces), BYTES, ((b"content-length", b"%d" % content.size),))
 
     async def read_logs(self, request: Request) -> Answer:
         """What the worker wrote when the job failed for the last time; empty if it wrote nothing."""
@@ -152,12 +154,26 @@ class Registry:
         """Those that are connected, and those that were a while ago."""
         return answer_json([self._show_worker(worker) for worker in self._backend.workers.list_all()])
 
+    async def kick_worker(self, request: Request) -> Answer:
+        """Send workers away: those of an id, or the one that is a node of this name. Their jobs go to others."""
+        name = request.values["id"]
+        found = self._backend.workers.find_named(name)
+        if not found:
+            raise NotFound(f"no worker called {name!r:.80} is here; see GET /api/workers", worker=name[:200])
+        for worker in found:
+            # In the operator's name, and so that it is given nothing more from here on.
+            with suppress(NodeNotFound):
+                await self._engine.nodes.drain(worker.node_name, by=sign(request.grant))
+            self._backend.workers.send_away(worker.node)
+        return answer_json([self._show_worker(worker) for worker in found])
+
     def _show_worker(self, worker: Seen) -> Worker:
         tally = self._backend.workers.count(worker.identity)
         return Worker(
             worker.identity, worker.name, worker.job_type, worker.node_name, worker.address, worker.state,
             say_time(worker.since), say_time(worker.seen), None if worker.left is None else say_time(worker.left),
             None if worker.job is None else self._backend.say_guid(worker.job), tally.succeeded, tally.failed,
+            worker.last,
         )  # fmt: skip
 
 
@@ -166,9 +182,10 @@ def _make_data(form: Form) -> list[tuple[int, str, bytes | BlobRef]]:
 
 
 async def _join(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    yield first
-    async for piece in rest:
-        yield piece
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 def _read_query(asked: dict[str, str], most: int) -> Query:
@@ -178,7 +195,7 @@ def _read_query(asked: dict[str, str], most: int) -> Query:
         batch=_read_whole("batch", asked["batch"], _LARGEST) if "batch" in asked else None,
         key=asked.get("key"),
         after=Position(_read_whole("after", asked["after"], _LARGEST)) if "after" in asked else None,
-        newest_first=_read_flag("newest", asked.get("newest", "false")),
+        newest_first=read_flag("newest", asked.get("newest", "false")),
         most=_read_whole("limit", asked.get("limit", "100"), most, 1),
     )
 
@@ -192,7 +209,8 @@ def _read_statuses(text: str | None) -> tuple[int, ...] | None:
     return tuple(code for word in words for code in STATUSES[word])
 
 
-def _read_flag(field: str, text: str) -> bool:
+def read_flag(field: str, text: str) -> bool:
+    """`true` or `false`; BadInput for another word."""
     if text not in ("true", "false"):
         raise BadInput(f"{field} is {text!r:.40}; use true or false", field=field)
     return text == "true"

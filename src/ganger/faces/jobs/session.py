@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, assert_never
 from ganger.core.errors import BadInput, GangerError, NodeGone, StaleLease, StoreError
 from ganger.core.ids import TaskId
 from ganger.core.node import Node
-from ganger.core.outcome import Crashed, Fail, Hold, Killed, Outcome, Release, Succeed
+from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
 from ganger.core.queue import Queue
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
@@ -32,10 +32,11 @@ from ganger.faces.http.grants import Grant
 from ganger.faces.http.request import ClientGone
 from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
-from ganger.faces.jobs.content import pour
+from ganger.faces.jobs.content import judge_unreadable, pour
 from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
+from ganger.faces.jobs.gathering import Expected
 from ganger.faces.jobs.registry import LOGS
-from ganger.faces.jobs.workers import Seen
+from ganger.faces.jobs.workers import KICKED, Reins, Seen
 from ganger.wire.jobs import machine, messages
 from ganger.wire.jobs.machine import Connection, Phase, Step
 from ganger.wire.websocket import frames
@@ -80,6 +81,7 @@ class Session:
         self._next: Claimed | None = None
         self._offering: asyncio.Task[None] | None = None
         self._telling: asyncio.TimerHandle | None = None
+        self._expected = Expected()
         self._over: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -91,6 +93,7 @@ class Session:
             ending = await self._over
         finally:
             self._stop_telling()
+            self._backend.gathering.forget(self._expected)
             await _end([*tasks, *([] if self._offering is None else [self._offering])])
         await self._leave(ending)
         self._socket.close(ending.code, ending.reason)
@@ -124,6 +127,10 @@ class Session:
         """Somebody killed the job."""
         if self._job is not None and self._job.id == task:
             self._finish(Ending(frames.NOT_WANTED, "the job was killed: connect again for another", Killed("killed")))
+
+    def send_away(self) -> None:
+        """An operator does not want this worker; what it had goes to another, and is not blamed."""
+        self._finish(Ending(frames.NOT_WANTED, KICKED, Release()))
 
     async def _listen(self) -> None:
         while (opcode := await self._socket.receive()) is not None:
@@ -216,10 +223,8 @@ class Session:
         queue = await self._backend.find_queue(self._job_type)
         node = await register_worker(self._engine, queue, Entry(said.id, token, self._backend.limits.lease))
         now = self._backend.clock.wall()
-        worker = Seen(
-            0, said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, Phase.ASKED, now, now
-        )
-        number = self._backend.workers.enrol(worker, self.recall)
+        worker = Seen(said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, Phase.ASKED, now, now)
+        number = self._backend.workers.enrol(worker, Reins(self.recall, self.send_away))
         self._admitted = _Admitted(number, queue, said.id, node, token, grant)
         await self._do(self._machine.admit(self._now()))
 
@@ -259,14 +264,15 @@ class Session:
         try:
             await self._socket.send_binary(self._read_payload(job))
         except GangerError as error:
-            # The worker has a part of it, and the rest cannot be read: nobody will do better with it.
+            # The worker has a part of it, and the rest cannot be read.
             self._delivered = True
-            self._finish(Ending(frames.BROKEN, "the payload cannot be read", Hold(f"its payload: {error.message}")))
+            self._finish(Ending(frames.BROKEN, "the payload cannot be read", judge_unreadable(error)))
         self._end_delivery(job)
 
     def _end_delivery(self, job: Claimed) -> None:
         """Most jobs are over before it would be written that they run; only those that are not say so."""
         self._delivered = True
+        self._backend.gathering.expect(self._expected)
         self._machine.hear_more(self._now())
         self._telling = asyncio.get_running_loop().call_later(_UNTOLD, self._tell_started, job)
 
@@ -282,7 +288,7 @@ class Session:
         if job.spec is not None:
             yield job.spec
             return
-        async for piece in pour(self._engine, job.id, "spec", self._backend.limits.piece):
+        async for piece in pour(self._engine, job.id, "spec"):
             yield piece
 
     async def _report(self, progress: messages.Progress) -> None:
@@ -303,6 +309,7 @@ class Session:
         result = whole if whole is not None and is_small else await self._engine.keep(self._read_result(whole))
         if isinstance(result, BlobRef):
             await self._engine.put_data(job.lease, "result", result)
+        await self._backend.gathering.arrive(self._expected)
         await self._settle(job, Succeed(result if isinstance(result, bytes) else None))
 
     async def _read_result(self, whole: bytes | None) -> AsyncGenerator[bytes, None]:

@@ -1,7 +1,11 @@
-"""The list of workers: those that are connected, and for a while those that were; and what came of their jobs.
+"""The list of workers: those that are here, and for a while those that were; and what came of their jobs.
 
-Each connection has a number of its own and is one registration of a node, so that the engine knows its holder and can
-keep a failed job from it. Successes and failures are counted per id, which stays the same over many connections.
+Each registration is a node, so that the engine knows its holder and can keep a failed job from it, and has a number of
+its own here. Successes and failures are counted per id, which stays the same over many connections. What is counted,
+and who was here last, is handed out as a `Roll`, so that it outlasts the server.
+
+A worker without a websocket is here from one request to the next; when it has not been heard for as long as its lease
+is, it is gone.
 """
 
 from collections import OrderedDict
@@ -14,12 +18,17 @@ from ganger.core.ids import NodeId, TaskId
 
 _MOST_GONE: Final = 1_000
 _MOST_TALLIES: Final = 100_000
+GONE: Final = "gone"
+WAITING: Final = "waiting"
+KICKED: Final = "an operator sent this worker away"
 
 
 class Seen(NamedTuple):
-    """A worker as it was last seen. `left` is None while it is connected."""
+    """A worker as it was last seen. `left` is None while it is here; `last` is the state in which it was when it went.
 
-    number: int
+    `lapse` is after how many milliseconds of silence it is gone; None if it has a connection, which says so itself.
+    """
+
     identity: str
     name: str
     job_type: str | None
@@ -31,6 +40,8 @@ class Seen(NamedTuple):
     seen: Wall
     left: Wall | None = None
     job: TaskId | None = None
+    last: str | None = None
+    lapse: int | None = None
 
 
 class Tally(NamedTuple):
@@ -38,8 +49,34 @@ class Tally(NamedTuple):
     failed: int = 0
 
 
-Recall = Callable[[TaskId], None]
-"""Asks a connection to give a job up because somebody killed it."""
+class Reins(NamedTuple):
+    """What can be done to a worker: have it give a job up that somebody killed, and send it away."""
+
+    recall: Callable[[TaskId], None]
+    send_away: Callable[[], None]
+
+
+class Roll(NamedTuple):
+    """What outlasts the server: the counts by id, and who is not here any more."""
+
+    tallies: dict[str, Tally]
+    gone: list[Seen]
+
+
+class _Present:
+    """A worker that is here. It is noted with every message, so that is one assignment each."""
+
+    __slots__ = ("entered", "job", "reins", "seen", "state")
+
+    def __init__(self, entered: Seen, reins: Reins) -> None:
+        self.entered = entered
+        self.reins = reins
+        self.state = entered.state
+        self.seen = entered.seen
+        self.job: TaskId | None = None
+
+    def show(self) -> Seen:
+        return self.entered._replace(state=self.state, seen=self.seen, job=self.job)
 
 
 class Workers:
@@ -48,35 +85,44 @@ class Workers:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._numbers = count(1)
-        self._here: dict[int, Seen] = {}
-        self._recalls: dict[int, Recall] = {}
+        self._here: dict[int, _Present] = {}
         self._by_node: dict[NodeId, int] = {}
-        self._gone: OrderedDict[int, Seen] = OrderedDict()
+        self._gone: OrderedDict[str, Seen] = OrderedDict()
         self._tallies: OrderedDict[str, Tally] = OrderedDict()
+        self.changes = 0
 
     def __len__(self) -> int:
         return len(self._here)
 
-    def enrol(self, worker: Seen, recall: Recall) -> int:
+    def enrol(self, worker: Seen, reins: Reins) -> int:
         """Enter a worker; its number from now on."""
         number = next(self._numbers)
-        self._here[number] = worker._replace(number=number)
-        self._recalls[number] = recall
+        self._here[number] = _Present(worker, reins)
         self._by_node[worker.node] = number
+        self._gone.pop(worker.node_name, None)
         return number
 
     def note(self, number: int, state: str, job: TaskId | None) -> None:
         """It was heard, and is in this state."""
-        self._here[number] = self._here[number]._replace(state=state, job=job, seen=self._clock.wall())
+        present = self._here[number]
+        present.state, present.job, present.seen = state, job, self._clock.wall()
 
     def dismiss(self, number: int) -> None:
         """It is gone; what was known of it is kept for a while."""
-        self._recalls.pop(number)
-        gone = self._here.pop(number)
-        del self._by_node[gone.node]
-        self._gone[number] = gone._replace(state="gone", left=self._clock.wall(), job=None)
+        present = self._here.pop(number, None)
+        if present is None:
+            return
+        was = present.show()
+        if self._by_node.get(was.node) == number:
+            del self._by_node[was.node]
+        self._keep(was._replace(state=GONE, last=was.state, left=self._clock.wall(), job=None))
+
+    def _keep(self, gone: Seen) -> None:
+        self._gone[gone.node_name] = gone
+        self._gone.move_to_end(gone.node_name)
         if len(self._gone) > _MOST_GONE:
             self._gone.popitem(last=False)
+        self.changes += 1
 
     def tally(self, identity: str, *, succeeded: bool) -> None:
         done, failed = self.count(identity)
@@ -84,6 +130,11 @@ class Workers:
         self._tallies.move_to_end(identity)
         if len(self._tallies) > _MOST_TALLIES:
             self._tallies.popitem(last=False)
+        self.changes += 1
+
+    def tally_number(self, number: int, *, succeeded: bool) -> None:
+        """Count for the worker that has this number."""
+        self.tally(self._here[number].entered.identity, succeeded=succeeded)
 
     def count(self, identity: str) -> Tally:
         """How many jobs of it went well, and how many did not."""
@@ -91,16 +142,53 @@ class Workers:
 
     def list_all(self) -> Iterator[Seen]:
         """Those that are here, then those that went, the last one first."""
-        yield from self._here.values()
+        self._drop_silent()
+        yield from (present.show() for present in self._here.values())
         yield from reversed(self._gone.values())
 
+    def _drop_silent(self) -> None:
+        now = self._clock.wall()
+        for number, present in list(self._here.items()):
+            lapse = present.entered.lapse
+            if lapse is not None and now - present.seen > lapse:
+                if present.job is not None:
+                    self.tally(present.entered.identity, succeeded=False)
+                self.dismiss(number)
+
+    def find_number(self, node: NodeId) -> int | None:
+        """The number of the worker that is this node."""
+        return self._by_node.get(node)
+
+    def find_named(self, name: str) -> list[Seen]:
+        """Those that are here and have this id, or are the node of this name."""
+        self._drop_silent()
+        shown = [present.show() for present in self._here.values()]
+        return [worker for worker in shown if name in (worker.identity, worker.node_name)]
+
     def name_holder(self, node: NodeId | None) -> str | None:
-        """The name of the connected worker that is this node."""
+        """The name of the worker that is this node, if it is here."""
         number = None if node is None else self._by_node.get(node)
-        return None if number is None else self._here[number].name
+        return None if number is None else self._here[number].entered.name
 
     def recall(self, task: TaskId) -> None:
-        """Have whoever works on this give it up."""
-        for number, worker in self._here.items():
-            if worker.job == task:
-                self._recalls[number](task)
+        """Have whoever works on this give it up; each knows best what it has."""
+        for present in list(self._here.values()):
+            present.reins.recall(task)
+
+    def send_away(self, node: NodeId) -> None:
+        """Have the worker that is this node leave, if it is here."""
+        number = self._by_node.get(node)
+        if number is not None:
+            self._here[number].reins.send_away()
+
+    def call(self) -> Roll:
+        """What is to be kept."""
+        return Roll(dict(self._tallies), list(self._gone.values()))
+
+    def restore(self, roll: Roll) -> None:
+        """Go on from what was kept, which may be a moment after the first have come."""
+        for identity, (succeeded, failed) in roll.tallies.items():
+            done, undone = self.count(identity)
+            self._tallies[identity] = Tally(done + succeeded, undone + failed)
+        for gone in roll.gone[-_MOST_GONE:]:
+            self._gone.setdefault(gone.node_name, gone)

@@ -11,7 +11,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -72,11 +72,31 @@ _KINDS: Final[dict[int, type[Message]]] = {
 
 _CODES: Final[dict[type[Any], int]] = {kind: int(code) for code, kind in _KINDS.items()}
 
+
+class _SaidStatus(msgspec.Struct, frozen=True):
+    code: Literal[1]
+    status: WorkerStatus
+
+
+_STATUS: Final = msgspec.json.Decoder(_SaidStatus)
+_SHORTEST: Final = 32
+"""So long is a status at most, if it is written without adornments."""
+
 ASK_STATUS: Final = msgspec.json.encode({"code": Code.STATUS_REQUEST})
 
 
 def read_message(text: bytes) -> Message:
     """What the worker said; BadInput with a sentence for it if that is none of its messages."""
+    if len(text) <= _SHORTEST:
+        # Of two messages one is a status, and most others are longer.
+        try:
+            return Status(_STATUS.decode(text).status)
+        except msgspec.MsgspecError:
+            return _read_any(text)
+    return _read_any(text)
+
+
+def _read_any(text: bytes) -> Message:
     try:
         said = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError:

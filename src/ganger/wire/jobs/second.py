@@ -2,16 +2,18 @@
 
 | code | message | from | fields |
 |---|---|---|---|
-| 0 | registration | worker | `name`, `id`, `token`, `slots`; to go on also `session`, and the `jobs` that it has |
+| 0 | registration | worker | `name`, `id`, `token`, `slots`, `urls`; to go on also `session`, and its `jobs` |
 | 1 | status | worker | `status`: 0 busy, 1 ready; also without being asked |
 | 2 | status request | server | |
 | 3 | progress | worker | `job`, `percent`, `info` |
 | 4 | job failed | worker | `job`, `logs`, `info` |
-| 5 | job | server | `job`, `id`, `size`; the next binary message is its payload |
-| 5 | result | worker | `job`, `chunks`: so many of the next messages, all binary, are its result |
+| 5 | job | server | `job`, `id`, `size`; the next binary message is its payload, or `url` and `sha256` tell of it |
+| 5 | result | worker | `job`, `chunks`: so many of the next messages, all binary, are its result; or its `upload` |
 | 6 | welcome | server | `session`, `seconds` for which jobs wait after a lost connection |
 | 7 | receipt | server | `job`, `accepted`, `reason` |
 | 8 | cancel | server | `job` |
+| 9 | upload request | worker | `job` |
+| 9 | upload | server | `job`, `upload`, `url`, `seconds`; all but the job null if results cannot be uploaded |
 """
 
 from enum import IntEnum
@@ -40,10 +42,12 @@ class Code(IntEnum):
     WELCOME = 6
     RECEIPT = 7
     CANCEL = 8
+    UPLOAD = 9
 
 
 class Registration(messages.Registration, frozen=True):
     slots: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLOTS)] = 1
+    urls: bool = False
     session: str | None = None
     jobs: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST_SLOTS)] = ()
 
@@ -59,9 +63,14 @@ class Failed(messages.Failed, frozen=True, kw_only=True):
 class Result(msgspec.Struct, frozen=True):
     job: str
     chunks: Annotated[int, msgspec.Meta(ge=1)] = 1
+    upload: str | None = None
 
 
-Message = Registration | Status | Progress | Failed | Result
+class UploadRequest(msgspec.Struct, frozen=True):
+    job: str
+
+
+Message = Registration | Status | Progress | Failed | Result | UploadRequest
 
 _KINDS: Final[dict[int, type[Message]]] = {
     Code.REGISTRATION: Registration,
@@ -69,6 +78,7 @@ _KINDS: Final[dict[int, type[Message]]] = {
     Code.PROGRESS: Progress,
     Code.FAILED: Failed,
     Code.JOB: Result,
+    Code.UPLOAD: UploadRequest,
 }
 
 
@@ -91,12 +101,12 @@ def read_message(text: bytes) -> Message:
     code = said.get("code")
     kind = _KINDS.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
     if kind is None:
-        raise BadInput(f"{code!r:.20} is no code of a worker: use 0, 1, 3, 4 or 5")
+        raise BadInput(f"{code!r:.20} is no code of a worker: use 0, 1, 3, 4, 5 or 9")
     try:
         message = msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
         raise BadInput(f"code {code}: {error}") from None
-    if not isinstance(message, Status | Result):
+    if not isinstance(message, Status | Result | UploadRequest):
         messages.check(message)
     return message
 

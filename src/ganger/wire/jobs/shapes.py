@@ -13,6 +13,8 @@ PARAMETERS: Final[dict[str, str]] = {
     "newest": "Whether the newest come first.",
     "priority": "immediate or batch.",
     "status": "Only jobs of these statuses: pending, running, complete, failed, with commas between them.",
+    "upload": "The name of an upload that is the result, in place of a body.",
+    "urls": "Whether a large payload may be answered with an address from which it is got.",
     "type": "Only what is of this type.",
     "wait": "Wait for the end of the job, at most so many seconds.",
 }
@@ -60,7 +62,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """A worker that is connected, or was a while ago. The counts are those of its id since the server came up."""
+    """A worker that is here, or was a while ago; `last_state` is how it was when it went. The counts are its id's."""
 
     id: str
     name: str
@@ -74,3 +76,12 @@ class Worker(msgspec.Struct, frozen=True):
     job: str | None
     succeeded: int
     failed: int
+    last_state: str | None = None
+
+
+class UploadTold(msgspec.Struct, frozen=True):
+    """Where a result may be sent: PUT it to `url`, then name the `upload`. Null where there is no such place."""
+
+    upload: str | None
+    url: str | None
+    seconds: float | None
