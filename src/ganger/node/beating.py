@@ -106,17 +106,22 @@ class Beating(Service):
 
     async def _rest(self) -> None:
         """Until the next beat is due, or sooner if something happened that may be about us."""
-        loop, due = asyncio.get_running_loop(), self._last + self._lease / BEATS
-        while (left := due - loop.time()) > 0 and not self._is_hurried and not self.draining.is_set():
+        loop = asyncio.get_running_loop()
+        while (left := self._due() - loop.time()) > 0 and not self._is_hurried and not self.draining.is_set():
             self._woken.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._woken.wait()
-                if self._is_followed:
-                    due = min(due, self._last + PROMPT)
-                elif self._is_stirred or self._is_nudged:
-                    due = min(due, self._last + NUDGE)
         self._is_hurried = self._is_nudged = self._is_followed = self._is_stirred = False
+
+    def _due(self) -> float:
+        """When to beat, by all that was heard so far: also while the last beat was on its way."""
+        rest = self._lease / BEATS
+        if self._is_followed:
+            rest = min(rest, PROMPT)
+        elif self._is_stirred or self._is_nudged:
+            rest = min(rest, NUDGE)
+        return self._last + rest
 
     async def _beat(self) -> None:
         self._last = asyncio.get_running_loop().time()

@@ -343,7 +343,7 @@ class Carrier:
 
     async def _assign(self, claimed: Claimed) -> Assignment:
         spec = claimed.spec if claimed.spec is not None else await self._source.spec(claimed.id)
-        return Assignment(claimed, spec, self._options.tell(claimed.id, claimed.fence), self._trust_of(claimed))
+        return Assignment(claimed, spec, await self._options.tell(claimed.id, claimed.fence), self._trust_of(claimed))
 
     def _begin_batch(self, batch: BatchExecutor, assignments: Sequence[Assignment]) -> None:
         try:

@@ -1,5 +1,6 @@
 """Output that does not travel with a settle, because it is long or followed: stored before, removed here after."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -12,7 +13,8 @@ from ganger.node.following import Following
 from ganger.node.hands import Hand
 from ganger.node.pausing import Pause
 from ganger.node.source import WorkSource
-from ganger.node.spool import Spool, SpoolKey
+from ganger.node.spool import LARGEST, Spool, SpoolKey
+from ganger.runtime.disk import run_whole
 from ganger.runtime.telemetry import Telemetry
 
 _TRIES: Final = 5
@@ -26,6 +28,7 @@ class Keeper:
         self._source = source
         self._entropy = entropy
         self._telemetry = telemetry
+        self._removing: set[asyncio.Future[None]] = set()
 
     async def keep(self, hand: Hand, ended: Ended) -> Ended:
         """Store the long streams of an attempt, and the rest of those that were followed; what is left to the settle.
@@ -72,12 +75,25 @@ class Keeper:
         return False
 
     def remove(self, spool: Spool, claimed: Claimed, streams: Sequence[str]) -> None:
-        """The attempt is settled: what it said is not needed here any more."""
+        """The attempt is settled: what it said is not needed here any more, and is gone now or soon."""
         for stream in streams:
-            try:
-                spool.remove(SpoolKey(claimed.id, claimed.fence, stream))
-            except GangerError as error:
-                self._telemetry.event("output_not_removed", task=claimed.id, stream=stream, error=error.code)
+            key = SpoolKey(claimed.id, claimed.fence, stream)
+            if spool.measure(key) <= LARGEST:
+                self._remove(spool, key)
+            else:
+                self._remove_aside(spool, key)
+
+    def _remove_aside(self, spool: Spool, key: SpoolKey) -> None:
+        """To remove a gigabyte takes the system half a second: nobody else is to wait for it."""
+        removing = asyncio.ensure_future(run_whole(self._remove, spool, key))
+        self._removing.add(removing)
+        removing.add_done_callback(self._removing.discard)
+
+    def _remove(self, spool: Spool, key: SpoolKey) -> None:
+        try:
+            spool.remove(key)
+        except GangerError as error:
+            self._telemetry.event("output_not_removed", task=key.task, stream=key.stream, error=error.code)
 
 
 async def _read(spool: Spool, key: SpoolKey, start: int) -> AsyncGenerator[bytes, None]:

@@ -11,7 +11,7 @@ What can go wrong, and why this is right:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 MASK: Final = b"***"
 Span = tuple[int, int]
@@ -96,4 +96,27 @@ def mask(data: bytes, secrets: Sequence[bytes]) -> bytes:
 
 
 def mask_text(text: str, secrets: Sequence[bytes]) -> str:
-    return mask(text.encode(), secrets).decode(errors="replace") if secrets else text
+    return mask(text.encode("utf-8", "backslashreplace"), secrets).decode(errors="replace") if secrets else text
+
+
+def mask_all(value: Any, secrets: Sequence[bytes]) -> Any:
+    """A value that came as JSON, without the secrets in its texts; numbers are left alone."""
+    match value:
+        case str():
+            return mask_text(value, secrets)
+        case list():
+            return [mask_all(one, secrets) for one in value]
+        case dict():
+            return {mask_text(key, secrets): mask_all(one, secrets) for key, one in value.items()}
+        case _:
+            return value
+
+
+def mask_pieces(pieces: Iterable[bytes], secrets: Sequence[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces, without the secrets."""
+    if not secrets:
+        yield from pieces
+        return
+    masker = Masker(secrets)
+    yield from filter(None, map(masker.feed, pieces))
+    yield masker.finish()

@@ -1,13 +1,17 @@
 """What a node is told when it is made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ganger.core.ids import Fence, TaskId
+from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.node import DEFAULT_LEASE
 
 HANDOVER: Final = 600_000
+
+
+def tell_nobody(node: NodeId) -> None:
+    """Nobody need know under which registration the node works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class NodeOptions:
     node as the one that had it before: it is given what that one left. A planned restart keeps leases for `handover`.
     A drain waits for `grace` until what runs has ended and then hands it back; None waits as long as it takes.
     `environment` tells every attempt where the tasks are, and `sign` makes the token with which it speaks there.
+    `trace` finds what else an attempt is told, of the trace that it belongs to. `joined` is told each registration.
     """
 
     name: str
@@ -34,8 +39,11 @@ class NodeOptions:
     token: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     sign: Callable[[TaskId, Fence], str] | None = None
+    trace: Callable[[TaskId, Fence], Awaitable[Mapping[str, str]]] | None = None
+    joined: Callable[[NodeId], None] = tell_nobody
 
-    def tell(self, task: TaskId, fence: Fence) -> dict[str, str]:
+    async def tell(self, task: TaskId, fence: Fence) -> dict[str, str]:
         """What an attempt finds in its environment of itself."""
         token = {} if self.sign is None else {"GANGER_TOKEN": self.sign(task, fence)}
-        return {**self.environment, "GANGER_TASK": str(task), "GANGER_FENCE": str(fence), **token}
+        trace = {} if self.trace is None else await self.trace(task, fence)
+        return {**self.environment, "GANGER_TASK": str(task), "GANGER_FENCE": str(fence), **token, **trace}

@@ -53,8 +53,7 @@ class Presence(Service):
 
     async def start(self) -> None:
         """Register and adopt. Raises NodeTaken while another live node has the name, and errors of the source."""
-        self._session.join(await self._source.join(self._said))
-        self._telemetry.event("node_joined", node=self._session.node, called=self._said.name)
+        await self._join()
         await self._adopt()
         await super().start()
 
@@ -75,16 +74,20 @@ class Presence(Service):
         pause = Pause(self._entropy)
         while not unwanted.is_set():
             try:
-                self._session.join(await self._source.join(self._said))
+                await self._join()
             except NodeTaken as error:
                 self._telemetry.event("name_taken", called=self._said.name, message=str(error))
             except GangerError as error:
                 self._telemetry.event("join_failed", error=error.code, message=str(error))
             else:
-                self._telemetry.event("node_joined", node=self._session.node, called=self._said.name)
                 self._changed()
                 return
             await pause.take(unwanted)
+
+    async def _join(self) -> None:
+        self._session.join(await self._source.join(self._said))
+        self._options.joined(self._session.node)
+        self._telemetry.event("node_joined", node=self._session.node, called=self._said.name)
 
     async def _adopt(self) -> None:
         held = await self._held()

@@ -1,19 +1,22 @@
 """Secrets by reference: a spec says `secret:name`, and the node that runs it, which alone knows the value, puts it in.
 
 In the environment, the standard input and the arguments of a command the whole value is a reference, or what follows
-the `=` of an argument (`--password=secret:name`). `secret::` at such a place stands for a plain `secret:`. A script
-itself is never searched: it takes its secrets from its environment.
+the `=` of an argument (`--password=secret:name`). Among the arguments of a function and the parameters of a plugin it
+is any text, however deep it lies. `secret::` at such a place stands for a plain `secret:`. A script itself is never
+searched: it takes its secrets from its environment.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ganger.core.errors import BadInput
 
 REFERENCE: Final = "secret:"
 SHORTEST: Final = 4
 _ESCAPED: Final = "secret::"
+_QUOTED: Final = b'"secret:'
+_SPELT: Final = b"\\u00"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _OPTION: Final = re.compile(r"(-[^=\s]*=)(secret:.*)", re.DOTALL)
 
@@ -73,27 +76,57 @@ def has_reference(argv: Sequence[str], env: Mapping[str, str], stdin: str | None
     )
 
 
-def open_secrets(argv: Sequence[str], env: Mapping[str, str], stdin: str | None, secrets: Secrets) -> Opened:
-    """Put the values in. BadInput names a secret that is not there."""
-    found: dict[str, str] = {}
+def may_have_reference(spec: bytes) -> bool:
+    """A quick look at a spec as it came: it may say yes where there is none, and never says no in error."""
+    return _QUOTED in spec or _SPELT in spec
 
-    def put_in(text: str) -> str:
+
+class Opening:
+    """Puts values in the place of references, and remembers them: `values` must be shown to nobody."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._found: dict[str, str] = {}
+
+    @property
+    def values(self) -> list[bytes]:
+        return [value.encode() for value in self._found.values()]
+
+    def put_in(self, text: str) -> str:
+        """BadInput names a secret that is not there."""
         if not text.startswith(REFERENCE):
             return text
         if text.startswith(_ESCAPED):
             return REFERENCE + text.removeprefix(_ESCAPED)
         name = check_name(text.removeprefix(REFERENCE))
-        if name not in found:
-            found[name] = _demand(name, secrets)
-        return found[name]
+        if name not in self._found:
+            self._found[name] = _demand(name, self._secrets)
+        return self._found[name]
 
-    def put_in_argument(text: str) -> str:
+    def put_in_argument(self, text: str) -> str:
         option = _OPTION.fullmatch(text)
-        return put_in(text) if option is None else option[1] + put_in(option[2])
+        return self.put_in(text) if option is None else option[1] + self.put_in(option[2])
 
-    opened = [put_in_argument(text) for text in argv], {key: put_in(text) for key, text in env.items()}
-    given = None if stdin is None else put_in(stdin)
-    return Opened(*opened, given, [value.encode() for value in found.values()])
+    def put_in_all(self, value: Any) -> Any:
+        """Every text in a value that came as JSON."""
+        match value:
+            case str():
+                return self.put_in(value)
+            case list():
+                return [self.put_in_all(one) for one in value]
+            case dict():
+                return {key: self.put_in_all(one) for key, one in value.items()}
+            case _:
+                return value
+
+
+def open_secrets(argv: Sequence[str], env: Mapping[str, str], stdin: str | None, secrets: Secrets) -> Opened:
+    """Put the values in. BadInput names a secret that is not there."""
+    opening = Opening(secrets)
+    words = [opening.put_in_argument(text) for text in argv]
+    variables = {key: opening.put_in(text) for key, text in env.items()}
+    given = None if stdin is None else opening.put_in(stdin)
+    return Opened(words, variables, given, opening.values)
 
 
 def _demand(name: str, secrets: Secrets) -> str:

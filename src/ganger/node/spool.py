@@ -293,6 +293,14 @@ class Spool:
         """Is there anything of this stream?"""
         return self._path(key).exists()
 
+    def measure(self, key: SpoolKey) -> int:
+        """How many bytes of a stream lie here, by what is on the disk."""
+        try:
+            return self._path(key).stat().st_size
+        except OSError:
+            # Whoever goes on with it meets the error there, and can say more about it.
+            return 0
+
     def list(self) -> Sequence[SpoolKey]:
         """The streams that are there, in no order: what a node that comes back has to settle or remove."""
         with translated("list the output"):

@@ -92,6 +92,29 @@ def say(text: str = "hello") -> None:
     subprocess.run(["/bin/echo", "from below"], check=True)
 
 
+def tell_everywhere(text: str, path: str, how: str) -> list[Any]:
+    """Says a text on every stream, waits for the file, and ends with the text as is said."""
+    print(f"out {text[:3]}", end="", flush=True)
+    print(text[3:])
+    sys.stderr.write("e" * 70_000 + text)
+    context.log(f"log {text}")
+    context.progress(50, f"at {text}")
+    while path and not Path(path).exists():
+        time.sleep(0.01)
+    match how:
+        case "raise":
+            raise ValueError(text)
+        case "retry":
+            raise Retry(5_000, text)
+        case "die":
+            os._exit(1)
+    return [{"deep": f"<{text}>"}, 5_000, "plain"]
+
+
+async def tell_everywhere_on_loop(text: str, path: str, how: str) -> list[Any]:
+    return await asyncio.to_thread(tell_everywhere, text, path, how)
+
+
 def say_much(size: int) -> None:
     sys.stdout.write("y" * size)
 

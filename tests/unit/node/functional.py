@@ -13,19 +13,20 @@ from ganger.core.task import Claimed, Kind
 from ganger.node.executor import Assignment, Ended
 from ganger.node.executors.function import FunctionExecutor
 from ganger.node.functions.options import FunctionOptions
+from ganger.node.secrets import NO_SECRETS, Secrets
 from ganger.runtime.clock import SystemClock
 from ganger.wire.specs import FunctionSpec, encode
 from tests.unit.node.guarded import Diary, until
 
 CLOCK = SystemClock()
-PATIENCE = 30.0
+PATIENCE = 60.0
 CHORES = "tests.unit.node.chores"
 
 
 class Works:
     """An executor and what it told."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, secrets: Secrets = NO_SECRETS, **options: Any) -> None:
         self.diary = Diary()
         self.said: list[tuple[TaskId, float | None, str | None]] = []
         self.results: dict[int, bytes] = {}
@@ -39,6 +40,7 @@ class Works:
             CLOCK,
             report=lambda lease, percent, info: self.said.append((lease.task, percent, info)),
             read=self._read,
+            secrets=secrets,
             telemetry=self.diary,
         )
         self.trusted_until = Moment(CLOCK.now() + 60_000)

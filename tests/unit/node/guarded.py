@@ -29,7 +29,7 @@ from ganger.runtime.entropy import SystemEntropy
 from ganger.wire.specs import CommandSpec, ShellSpec, encode
 
 CLOCK = SystemClock()
-PATIENCE = 20.0
+PATIENCE = 60.0
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -25,7 +25,7 @@ from ganger.testing.clock import SeededEntropy
 from tests.unit.engine.stage import Recording
 from tests.unit.node.guarded import Diary, until
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 Key = tuple[TaskId, Fence]
 
 

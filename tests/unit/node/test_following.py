@@ -6,14 +6,18 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ganger.core.errors import StoreUnavailable
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Succeed
 from ganger.engine.store import Note
 from ganger.node.executor import Assignment
-from ganger.node.spool import Bell, Signal, Spool, SpoolKey, SpoolWriter
+from ganger.node.spool import LARGEST, Bell, Signal, Spool, SpoolKey, SpoolWriter
 from tests.unit.node.guarded import until
 from tests.unit.node.staffed import PATIENCE, Hall, HandExecutor, HandRun, enact
+
+TOKEN = "secret"
 
 
 class LiveRun(HandRun):
@@ -66,16 +70,33 @@ async def has_stored(hall: Hall, task: TaskId, body: bytes) -> None:
             await asyncio.sleep(0.005)
 
 
+async def begin(hall: Hall, hand: LiveExecutor, **options: Any) -> tuple[TaskId, LiveRun]:
+    """A node that runs a task."""
+    await hall.node(hand, **options).start()
+    (task,) = await hall.submit()
+    return task, await hand.one()
+
+
+async def begin_and_leave(hall: Hall, hand: LiveExecutor, length: int = 60_000) -> tuple[TaskId, LiveRun]:
+    """A task that was followed for a line, and that its node left running."""
+    first = hall.node(hand, token=TOKEN)
+    await first.start()
+    (task,) = await hall.submit()
+    await follow(hall, task, length)
+    run = await hand.one()
+    run.say(b"one\n")
+    await has_stored(hall, task, b"one\n")
+    await first.stop(leave_running=True)
+    return task, run
+
+
 def stage(tmp_path: Path, scenario: Callable[[Hall, LiveExecutor], Awaitable[None]]) -> None:
     enact(lambda hall: scenario(hall, LiveExecutor(tmp_path)))
 
 
 def test_nothing_is_stored_before_the_end_while_nobody_follows(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        node = hall.node(hand, lease=300)
-        await node.start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand, lease=300)
         run.say(b"one\n")
         beats = hall.store.asked["configure"]
         await until(lambda: hall.store.asked["configure"] > beats + 2)
@@ -88,9 +109,7 @@ def test_nothing_is_stored_before_the_end_while_nobody_follows(tmp_path: Path) -
 
 def test_what_is_followed_is_stored_as_it_comes_and_its_end_with_the_settle(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand)
         run.say(b"one\n")
         await follow(hall, task)
         await has_stored(hall, task, b"one\n")
@@ -118,9 +137,7 @@ def test_a_task_that_was_followed_before_it_was_taken_is_live_from_its_first_byt
 
 def test_a_long_stream_of_which_some_was_followed_is_stored_once(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand)
         await follow(hall, task)
         run.say(b"a" * 100_000)
         await has_stored(hall, task, b"a" * 100_000)
@@ -132,12 +149,22 @@ def test_a_long_stream_of_which_some_was_followed_is_stored_once(tmp_path: Path)
     stage(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("size", [100_000, LARGEST + 1], ids=["at once", "aside"])
+def test_what_is_stored_is_removed_from_the_spool(tmp_path: Path, size: int) -> None:
+    async def scenario(hall: Hall, hand: LiveExecutor) -> None:
+        task, run = await begin(hall, hand)
+        run.say(b"a" * size)
+        run.leave(small=False)
+        assert len(await read_all(hall, task)) == size
+        await until(lambda: not list(tmp_path.iterdir()))
+
+    stage(tmp_path, scenario)
+
+
 def test_shipping_ends_when_nobody_follows_any_more(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand, lease=300).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
-        await follow(hall, task, 200)
+        task, run = await begin(hall, hand, lease=1_500)
+        await follow(hall, task, 1_000)
         run.say(b"one\n")
         await has_stored(hall, task, b"one\n")
         beats = hall.store.asked["configure"]
@@ -153,16 +180,9 @@ def test_shipping_ends_when_nobody_follows_any_more(tmp_path: Path) -> None:
 
 def test_the_next_node_goes_on_where_the_store_is(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        first = hall.node(hand, token="secret")
-        await first.start()
-        (task,) = await hall.submit()
-        await follow(hall, task)
-        run = await hand.one()
-        run.say(b"one\n")
-        await has_stored(hall, task, b"one\n")
-        await first.stop(leave_running=True)
+        task, run = await begin_and_leave(hall, hand)
         run.say(b"two\n")
-        await hall.node(hand, token="secret").start()
+        await hall.node(hand, token=TOKEN).start()
         await has_stored(hall, task, b"one\ntwo\n")
         run.say(b"three\n")
         run.leave()
@@ -174,17 +194,10 @@ def test_the_next_node_goes_on_where_the_store_is(tmp_path: Path) -> None:
 
 def test_the_next_node_stores_the_rest_also_if_nobody_follows_any_more(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        first = hall.node(hand, token="secret")
-        await first.start()
-        (task,) = await hall.submit()
-        await follow(hall, task, 300)
-        run = await hand.one()
-        run.say(b"one\n")
-        await has_stored(hall, task, b"one\n")
-        await first.stop(leave_running=True)
+        task, run = await begin_and_leave(hall, hand, 300)
         run.say(b"two\n")
         run.leave()
-        await hall.node(hand, token="secret").start()
+        await hall.node(hand, token=TOKEN).start()
         assert await read_all(hall, task) == b"one\ntwo\n"
         assert await find_chunks(hall, task) == [(0, 4), (4, 4)]
 
@@ -193,9 +206,7 @@ def test_the_next_node_stores_the_rest_also_if_nobody_follows_any_more(tmp_path:
 
 def test_a_store_that_does_not_answer_makes_neither_a_gap_nor_a_double(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand)
         await follow(hall, task)
         run.say(b"one\n")
         await has_stored(hall, task, b"one\n")
@@ -214,9 +225,7 @@ def test_a_store_that_does_not_answer_makes_neither_a_gap_nor_a_double(tmp_path:
 
 def test_a_piece_is_sent_again_until_it_is_answered(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand)
         await follow(hall, task)
         await until(lambda: hall.store.asked["look"] > 0)
         hall.store.faults["write"] = StoreUnavailable("not now")
@@ -248,9 +257,7 @@ def test_an_attempt_that_is_stopped_while_it_is_followed_leaves_nothing_behind(t
 
 def test_who_begins_to_follow_while_the_end_is_stored_is_not_sent_it_again(tmp_path: Path) -> None:
     async def scenario(hall: Hall, hand: LiveExecutor) -> None:
-        await hall.node(hand, lease=300).start()
-        (task,) = await hall.submit()
-        run = await hand.one()
+        task, run = await begin(hall, hand, lease=300)
         run.say(b"all of it")
         door = hall.store.doors["write"] = asyncio.Event()
         run.leave(small=False)

@@ -21,6 +21,13 @@ def test_a_result_is_json_and_none_is_no_result(tmp_path: Path) -> None:
     perform(scenario, tmp_path)
 
 
+def test_a_number_without_a_word_in_json_goes_there_and_back(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        assert (await works.run("add", {"$float": "inf"}, 1)).outcome == Succeed(b'{"$float":"inf"}')
+
+    perform(scenario, tmp_path)
+
+
 def test_an_argument_has_the_type_that_the_function_asks_for(tmp_path: Path) -> None:
     async def scenario(works: Works) -> None:
         day = dt.date(2026, 11, 15)

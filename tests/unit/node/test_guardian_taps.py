@@ -102,3 +102,17 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
         say(pipes, b"out", b"err")
         pipes.close(BUFFER)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("is_left", [False, True], ids=["links", "copies"])
+def test_one_pipe_fills_two_streams_and_one_file_where_that_is_possible(tmp_path: Path, is_left: bool) -> None:
+    first, mixed = tmp_path / "22.3.stdout", tmp_path / "22.3.mixedout"
+    if is_left:
+        mixed.write_bytes(b"from before")
+    pipes = Pipes(str(tmp_path), KEY, 5, merge=True)
+    say(pipes, b"four")
+    say(pipes, b"more")
+    pipes.close(BUFFER)
+    assert (first.read_bytes(), mixed.read_bytes()) == (b"fourm", b"fourm")
+    assert first.samefile(mixed) is not is_left
+    assert pipes.extents() == {"stdout": (5, 3), "mixedout": (5, 3)} == look(str(tmp_path), KEY)

@@ -162,7 +162,7 @@ def test_a_node_whose_name_was_taken_meanwhile_can_be_drained() -> None:
         await hall.engine.nodes.register(Registration("ada", "another"))
         await hall.submit()
         await until(lambda: "name_taken" in hall.diary.names())
-        await asyncio.wait_for(node.drain(), 10)
+        await asyncio.wait_for(node.drain(), 60)
 
         assert [found.state for found in await hall.engine.nodes.all()] == ["lost", "active"]
 

@@ -254,7 +254,7 @@ def test_a_beat_tells_how_the_node_is() -> None:
         node = hall.node(hand, slots=2, prefetch=1, lease=300)
         await node.start()
         await hand.running(2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (vitals := (await hall.engine.nodes.all())[0].vitals) is None or vitals.held < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 

@@ -89,7 +89,7 @@ async def receiver(answer: bytes, heard: list[bytes]) -> AsyncIterator[str]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/in?x=1"
-        await asyncio.wait_for(over.wait(), 10)
+        await asyncio.wait_for(over.wait(), 60)
 
 
 def ask(answer: bytes, heard: list[bytes] | None = None) -> Answered:

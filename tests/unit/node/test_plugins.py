@@ -44,3 +44,32 @@ def test_a_program_is_found_by_its_absolute_path(tmp_path: Path) -> None:
     assert find_plugin(str(program)) is None
     program.chmod(0o755)
     assert find_plugin(str(program)) is not None
+
+
+def test_a_name_may_have_the_colons_of_another_language(folder: Path) -> None:
+    entries = folder / "printing-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[ganger.plugins]\nPrint::Plugin::Paper = printing.paper:Printer\n")
+
+    found = find_plugin("Print::Plugin::Paper", [str(folder)])
+    assert found is not None
+    assert found.words[-1] == "printing.paper:Printer"
+    assert find_plugin("Print::Plugin::Ink", [str(folder)]) is None
+
+
+def test_a_node_may_be_told_what_a_name_is(folder: Path) -> None:
+    named = {"My::Printer": "printing.paper:Printer", "Shell": "/bin/sh", "Gone": "/no/such/program"}
+
+    found = find_plugin("My::Printer", [str(folder)], named)
+    assert found is not None
+    assert (found.name, found.words[-1]) == ("My::Printer", "printing.paper:Printer")
+    program = find_plugin("Shell", named=named)
+    assert program is not None
+    assert program.words == ("/bin/sh",)
+    assert find_plugin("Gone", named=named) is None
+
+
+def test_the_demo_of_disbatch_is_shipped() -> None:
+    found = find_plugin("Disbatch::Plugin::Demo")
+
+    assert found is not None
+    assert found.words[-1] == "ganger.node.demo:Demo"

@@ -256,9 +256,9 @@ def test_a_bell_wakes_all_who_wait_from_any_thread() -> None:
         await asyncio.sleep(0)
         thread = threading.Thread(target=bell.tell, args=(Extent(1),))
         thread.start()
-        await asyncio.wait_for(asyncio.gather(*waiting), 10)
+        await asyncio.wait_for(asyncio.gather(*waiting), 60)
         thread.join()
-        await asyncio.wait_for(bell.wait(Extent()), 10)
+        await asyncio.wait_for(bell.wait(Extent()), 60)
 
     asyncio.run(check())
 

@@ -100,7 +100,7 @@ def test_a_slow_line_is_shipped_by_its_age(tmp_path: Path) -> None:
         pieces = ship(spool.read(KEY, bell), SystemClock(), pace=Pace(patience=20))
         for offset in (0, 7):
             writer.write(b"a line\n")
-            assert await asyncio.wait_for(anext(pieces), 10) == Piece(offset, b"a line\n")
+            assert await asyncio.wait_for(anext(pieces), 60) == Piece(offset, b"a line\n")
         await pieces.aclose()
 
     asyncio.run(check())

@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from ganger.core.errors import BadInput, GangerError, StalePage, UnknownParent
 from ganger.core.graph import Edge
+from ganger.core.ids import QueueId
 from ganger.core.state import Status
 from ganger.wire.specs import CommandSpec, FunctionSpec, ShellSpec, decode
 from ganger.wire.v1 import pages, words
-from ganger.wire.v1.requests import read_nodes
+from ganger.wire.v1.requests import draft_nodes, read_nodes
 from ganger.wire.v1.specs import change_spec, list_spec_keys, make_spec, show_spec
+
+QUEUES = {"default": QueueId(1), "q": QueueId(2)}
 
 
 def read(*nodes: Any) -> Any:
-    return read_nodes(json.dumps(list(nodes)).encode())
+    return draft_nodes(read_nodes(json.dumps(list(nodes)).encode()), QUEUES)
 
 
 def node(kind: str = "command", data: Any = None, **said: Any) -> Any:

@@ -25,8 +25,9 @@ from ganger.node.functions.judging import release
 from ganger.node.functions.messages import Mode
 from ganger.node.functions.note import Note
 from ganger.node.functions.options import FunctionOptions
-from ganger.node.functions.references import Resolve, has_references, resolve
+from ganger.node.functions.references import Resolve, has_references, open_arguments, resolve
 from ganger.node.functions.watching import Watch
+from ganger.node.secrets import NO_SECRETS, Secrets, may_have_reference
 from ganger.node.shipping import Readable
 from ganger.node.spool import Spool
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -66,10 +67,12 @@ class FunctionExecutor:
         *,
         report: Callable[[Lease, float | None, str | None], None] = tell_nobody,
         read: Resolve | None = None,
+        secrets: Secrets = NO_SECRETS,
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._options = options
         self._read = read
+        self._secrets = secrets
         self._seqs = count(1)
         self._resolving: set[asyncio.Task[None]] = set()
         self._on_loop: set[str] = set()
@@ -105,9 +108,9 @@ class FunctionExecutor:
         if not assignments:
             return
         self.trust(max(self._trust, assignments[0].trusted_until))
-        # One look at all: the usual spec refers to nobody and says no mode, and then none is looked at by itself.
+        # One look at all: the usual spec refers to nothing and says no mode, and then none is looked at by itself.
         specs = b"\n".join([one.spec for one in assignments])
-        linked = [one for one in assignments if has_references(one.spec)] if has_references(specs) else []
+        linked = [one for one in assignments if _refers(one.spec)] if _refers(specs) else []
         plain = [one for one in assignments if one not in linked] if linked else assignments
         self._run([Errand(next(self._seqs), one, told) for one in plain], says_mode=_SAYS_MODE in specs)
         for one in linked:
@@ -117,15 +120,22 @@ class FunctionExecutor:
 
     async def _start_resolved(self, assignment: Assignment, told: Told) -> None:
         try:
-            if self._read is None:
-                raise BadInput("an argument is the result of another task, and nobody here can read results")
-            spec = await resolve(assignment.spec, self._read)
+            spec, masks = open_arguments(assignment.spec, self._secrets)
+            if has_references(spec):
+                spec = await self._resolve(spec)
         except BadInput as error:
             told([(assignment, Ended(Fail(reason=str(error), again=False)))])
         except StoreError:
             told([(assignment, release(_BACK_OFF))])
         else:
-            self._run([Errand(next(self._seqs), replace(assignment, spec=spec), told)], says_mode=True)
+            errand = Errand(next(self._seqs), replace(assignment, spec=spec), told, masks=tuple(masks))
+            self._run([errand], says_mode=True)
+
+    async def _resolve(self, spec: bytes) -> bytes:
+        """Called when the secrets are in: what another task returned is no reference to one."""
+        if self._read is None:
+            raise BadInput("an argument is the result of another task, and nobody here can read results")
+        return await resolve(spec, self._read)
 
     def _run(self, errands: Sequence[Errand], *, says_mode: bool) -> None:
         if self._on_loop or says_mode:
@@ -221,6 +231,10 @@ class FunctionExecutor:
         self._look()
         if any(not crew.is_idle for crew in self._crews.values()):
             self._tick_soon()
+
+
+def _refers(spec: bytes) -> bool:
+    return has_references(spec) or may_have_reference(spec)
 
 
 def _read_route(spec: bytes) -> _Route:

@@ -26,7 +26,9 @@ from ganger.node.guardian.messages import End, Start
 from ganger.node.guardian.remote import Guardian
 from ganger.node.guardian.run import SMALL, GuardedRun, NeverRan, judge, read_small
 from ganger.node.guardian.ward import Ward
-from ganger.node.plugins import Answer, Plugin, PluginTask, find_plugin
+from ganger.node.masking import mask
+from ganger.node.plugins import NO_NAMES, Answer, Plugin, PluginTask, find_plugin
+from ganger.node.secrets import NO_SECRETS, Opening, Secrets
 from ganger.node.spool import Spool
 from ganger.wire.specs import PluginSpec, decode
 
@@ -39,10 +41,23 @@ class Papers(NamedTuple):
 
     task: Path
     answer: Path
+    masks: Path
 
     @classmethod
     def of(cls, folder: Path, task: int, fence: int) -> "Papers":
-        return cls(folder / f"{task}.{fence}.task.json", folder / f"{task}.{fence}.answer.json")
+        return cls(*(folder / f"{task}.{fence}.{what}.json" for what in ("task", "answer", "masks")))
+
+    def write(self, task: bytes, masks: Sequence[bytes]) -> None:
+        """What must be masked in the answer is written down too: the next node of this name may have to read it."""
+        self.task.write_bytes(task)
+        if masks:
+            self.masks.write_bytes(msgspec.json.encode(masks))
+
+    def read_masks(self) -> list[bytes]:
+        try:
+            return msgspec.json.decode(self.masks.read_bytes(), type=list[bytes])
+        except FileNotFoundError:
+            return []
 
     def remove(self) -> None:
         for path in self:
@@ -50,17 +65,26 @@ class Papers(NamedTuple):
 
 
 class PluginExecutor:
-    """Plugins that queues name; `knows` finds them, in `paths` first.
+    """Plugins that queues name; `knows` finds them, in `paths` first. `named` says what some names are.
 
     It has a guardian of its own: adopting takes all that one keeps.
     """
 
     def __init__(
-        self, guardian: Guardian, environment: Mapping[str, str], folder: Path, paths: Sequence[str] = ()
+        self,
+        guardian: Guardian,
+        environment: Mapping[str, str],
+        folder: Path,
+        paths: Sequence[str] = (),
+        named: Mapping[str, str] = NO_NAMES,
+        *,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
+        self._secrets = secrets
         self._guardian = guardian
         self._environment = environment
         self._paths = paths
+        self._named = named
         self._folder = folder
         self.ahead = 0
         self._known: dict[str, Plugin] = {}
@@ -78,7 +102,7 @@ class PluginExecutor:
 
     def knows(self, name: str) -> bool:
         """Is this plugin here? One that was found stays known; one that was not may have come since."""
-        if name not in self._known and (found := find_plugin(name, self._paths)) is not None:
+        if name not in self._known and (found := find_plugin(name, self._paths, self._named)) is not None:
             self._known[name] = found
         return name in self._known
 
@@ -88,12 +112,13 @@ class PluginExecutor:
             return NeverRan(assignment, Release(_GONE_PAUSE))
         papers = Papers.of(self._folder, assignment.claimed.id, assignment.claimed.fence)
         try:
-            papers.task.write_bytes(describe(assignment))
+            task, masks = describe(assignment, self._secrets)
+            papers.write(task, masks)
         except BadInput as error:
             return NeverRan(assignment, Fail(reason=str(error), again=False))
-        return self._take_on(await self._guardian.start(self._order(assignment, self._known[name], papers)))
+        return self._take_on(await self._guardian.start(self._order(assignment, self._known[name], papers, masks)))
 
-    def _order(self, assignment: Assignment, plugin: Plugin, papers: Papers) -> Start:
+    def _order(self, assignment: Assignment, plugin: Plugin, papers: Papers, masks: list[bytes]) -> Start:
         claimed = assignment.claimed
         return Start(
             claimed.id,
@@ -104,6 +129,7 @@ class PluginExecutor:
             assignment.trusted_until,
             grace=_GRACE,
             timeout=claimed.timeout,
+            masks=masks,
         )
 
     async def adopt(self) -> Sequence[GuardedRun]:
@@ -117,11 +143,13 @@ class PluginExecutor:
         await self._guardian.close(leave_running=leave_running)
 
 
-def describe(assignment: Assignment) -> bytes:
-    """The task as its plugin reads it. BadInput: its spec is not one of a plugin."""
-    claimed = assignment.claimed
+def describe(assignment: Assignment, secrets: Secrets) -> tuple[bytes, list[bytes]]:
+    """The task as its plugin reads it, and the secrets in it. BadInput: its spec is no plugin's, or one is missing."""
+    claimed, opening = assignment.claimed, Opening(secrets)
     spec: PluginSpec = decode(assignment.spec or b"{}", PluginSpec)
-    return msgspec.json.encode(PluginTask(claimed.id, claimed.queue, claimed.attempts + 1, claimed.fence, spec.params))
+    params = opening.put_in_all(spec.params)
+    task = PluginTask(claimed.id, claimed.queue, claimed.attempts + 1, claimed.fence, params)
+    return msgspec.json.encode(task), opening.values
 
 
 def conclude(end: End, papers: Papers, spool: Path) -> Ended:
@@ -133,7 +161,8 @@ def conclude(end: End, papers: Papers, spool: Path) -> Ended:
     if answer is None:
         return Ended(_judge_silence(end, why), printed, tuple(end.streams))
     given = {"stdout": answer.stdout, "stderr": answer.stderr}
-    said = {name: text.encode("utf-8", "replace") for name, text in given.items() if text is not None}
+    masks = papers.read_masks()
+    said = {name: mask(text.encode("utf-8", "replace"), masks) for name, text in given.items() if text is not None}
     for name, text in said.items():
         # What the plugin says in its answer stands for what its process wrote there.
         (spool / f"{end.task}.{end.fence}.{name}").write_bytes(text)

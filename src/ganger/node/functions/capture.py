@@ -16,6 +16,7 @@ from typing import Final, TextIO
 from ganger.node.functions.context import CURRENT, Context
 from ganger.node.functions.messages import SMALL
 from ganger.node.functions.track import Place, Printed, Track
+from ganger.node.masking import mask_pieces
 from ganger.node.spool import SpoolKey
 
 STREAMS: Final = ("stdout", "stderr")
@@ -49,7 +50,8 @@ class FileCapture:
     def _collect(self, fd: int, context: Context, printed: Printed) -> None:
         if size := os.lseek(fd, 0, os.SEEK_END):
             name = STREAMS[fd - 1]
-            _put(printed, self.place, SpoolKey(context.task, context.fence, name), _read(fd, size))
+            pieces = mask_pieces(_read(fd, size), context.masks)
+            _put(printed, self.place, SpoolKey(context.task, context.fence, name), pieces)
             os.ftruncate(fd, 0)
             if trimmed := self._trimmed[fd]:
                 printed.cut[name] = printed.cut.get(name, 0) + trimmed

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never
@@ -35,6 +35,7 @@ from ganger.node.functions.messages import (
 from ganger.node.functions.note import Cause, Executing, Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.outbox import Outbox, make_memory
+from ganger.node.masking import mask, mask_pieces
 from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
 
 STREAMS: Final = ("stdout", "stderr")
@@ -50,12 +51,13 @@ class Stopped(NamedTuple):
 
 
 class Errand(msgspec.Struct, eq=False):
-    """A job in the node's hands. `stopped`: it is not wanted any more, and why."""
+    """A job in the node's hands. `stopped`: it is not wanted any more, and why. `masks` must be shown to nobody."""
 
     seq: int
     assignment: Assignment
     told: Told
     stopped: Stopped | None = None
+    masks: tuple[bytes, ...] = ()
 
 
 class Hearing(NamedTuple):
@@ -190,7 +192,7 @@ class Child(asyncio.Protocol):
 
     def begin(self, errands: Sequence[Errand]) -> None:
         self.errands |= {errand.seq: errand for errand in errands}
-        self.send(Begin([_job(errand.seq, errand.assignment) for errand in errands]))
+        self.send(Begin([_job(errand) for errand in errands]))
 
     def send(self, message: ToChild) -> None:
         if self._jobs is not None and not self._jobs.is_closing():
@@ -232,16 +234,23 @@ class Child(asyncio.Protocol):
         return f"its process exited with code {os.WEXITSTATUS(ended)}"
 
     def measure(self, seq: int, stream: str) -> int:
-        """How much the function that is executed has printed; 0 if it is not this one."""
+        """How much the function that is executed has printed; 0 if it is not this one, or has secrets to print."""
+        if self._masks(seq):
+            return 0
         size = os.fstat(self._files[STREAMS.index(stream)]).st_size
         return min(size, self._options.cap) if self._executes(seq) else 0
 
     def peek(self, seq: int, stream: str, offset: int, most: int) -> bytes:
         """What the function that is executed has printed; nothing if it is not this one before and after."""
-        if self._is_closed or not self._executes(seq):
+        if self._is_closed or self._masks(seq) or not self._executes(seq):
             return b""
         body = os.pread(self._files[STREAMS.index(stream)], most, offset)
         return body if self._executes(seq) else b""
+
+    def _masks(self, seq: int) -> Sequence[bytes]:
+        """What is masked at its end, and may be seen by nobody before."""
+        errand = self.errands.get(seq)
+        return () if errand is None else errand.masks
 
     def _executes(self, seq: int) -> bool:
         return any(one.seq == seq for one in self.note.executing())
@@ -258,14 +267,15 @@ class Child(asyncio.Protocol):
             for stream, fd in zip(STREAMS, self._files, strict=True):
                 size = os.fstat(fd).st_size
                 if size > SMALL:
-                    _copy(fd, size, spool.write(SpoolKey(one.task, one.fence, stream), Bell()))
+                    pieces = mask_pieces(_read(fd, size), self._masks(one.seq))
+                    _copy(pieces, spool.write(SpoolKey(one.task, one.fence, stream), Bell()))
 
-    def printed(self) -> dict[str, bytes]:
+    def printed(self, masks: Sequence[bytes] = ()) -> dict[str, bytes]:
         """What a dead process had printed for the function that it executed, as far as it is little."""
         if self.mode is not Mode.PROCESS:
             return {}
         small = {name: fd for name, fd in zip(STREAMS, self._files, strict=True) if 0 < os.fstat(fd).st_size <= SMALL}
-        return {name: _tail(fd) for name, fd in small.items()}
+        return {name: mask(_tail(fd), masks) for name, fd in small.items()}
 
     def spooled(self, task: TaskId, fence: Fence) -> tuple[str, ...]:
         """The streams of an attempt that are in the spool."""
@@ -284,9 +294,9 @@ class Child(asyncio.Protocol):
             return 0
 
 
-def _job(seq: int, assignment: Assignment) -> Job:
-    claimed = assignment.claimed
-    return Job(seq, claimed.id, claimed.fence, claimed.attempts + 1, assignment.spec)
+def _job(errand: Errand) -> Job:
+    claimed, spec = errand.assignment.claimed, errand.assignment.spec
+    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec, errand.masks)
 
 
 def _open_unnamed(path: Path) -> int:
@@ -296,9 +306,13 @@ def _open_unnamed(path: Path) -> int:
     return fd
 
 
-def _copy(fd: int, size: int, writer: SpoolWriter) -> None:
-    for at in range(0, size, LARGEST):
-        writer.write(os.pread(fd, min(LARGEST, size - at), at))
+def _read(fd: int, size: int) -> Iterator[bytes]:
+    return (os.pread(fd, min(LARGEST, size - at), at) for at in range(0, size, LARGEST))
+
+
+def _copy(pieces: Iterable[bytes], writer: SpoolWriter) -> None:
+    for piece in pieces:
+        writer.write(piece)
     writer.close()
 
 

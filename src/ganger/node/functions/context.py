@@ -1,9 +1,11 @@
 """What a function may ask and say about the task that it is executing: `context.progress(40, "reticulating")`."""
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
 from ganger.core.ids import Fence, TaskId
+from ganger.node.masking import mask_text
 
 
 class Pen(Protocol):
@@ -25,23 +27,26 @@ class Desk(Protocol):
 
 
 class Context:
-    """One attempt, as its function sees it. `attempt` counts from 1."""
+    """One attempt, as its function sees it. `attempt` counts from 1. What it says is shown without the `masks`."""
 
-    __slots__ = ("_desk", "attempt", "fence", "seq", "task", "tracks")
+    __slots__ = ("_desk", "attempt", "fence", "masks", "seq", "task", "tracks")
 
-    def __init__(self, desk: Desk, seq: int, task: int, fence: int, attempt: int) -> None:
+    def __init__(
+        self, desk: Desk, seq: int, task: int, fence: int, attempt: int, *, masks: Sequence[bytes] = ()
+    ) -> None:
         self._desk = desk
         self.seq = seq
         self.task = TaskId(task)
         self.fence = Fence(fence)
         self.attempt = attempt
+        self.masks = masks
         self.tracks: dict[str, Pen] = {}
 
     def progress(self, percent: float | None = None, info: str | None = None) -> None:
         """Say how far it is. Cheap: what is said faster than it can be told is told in its last form."""
         if percent is not None and not 0 <= percent <= 100:
             raise ValueError(f"percent is {percent}; give 0 to 100")
-        self._desk.say(self.seq, percent, info)
+        self._desk.say(self.seq, percent, mask_text(info, self.masks) if info and self.masks else info)
 
     def log(self, text: str) -> None:
         """Add a line to the stream `log` of the task."""

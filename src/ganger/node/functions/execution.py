@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
@@ -15,12 +15,13 @@ from ganger.node.functions.binding import Target, convert, find
 from ganger.node.functions.context import CURRENT, Context
 from ganger.node.functions.messages import ENCODER, LARGEST_RESULT, How, Job, Result
 from ganger.node.functions.track import Capture
+from ganger.node.masking import mask, mask_all
+from ganger.wire.floats import encode, has_words, read
 from ganger.wire.specs import FunctionSpec, decode
 
 _HEAD: Final = 2_000
 _TAIL: Final = 6_000
 _SPEC: Final = msgspec.json.Decoder(FunctionSpec)
-_RESULT: Final = msgspec.json.Encoder()
 
 
 class Said(NamedTuple):
@@ -51,6 +52,8 @@ class Executor:
         return self.seal(job, context, said)
 
     def seal(self, job: Job, context: Context, said: Said) -> bytes:
+        if job.masks:
+            said = hide(said, job.masks)
         printed = self.capture.collect(context)
         if printed is None:
             return ENCODER.encode(Result(job.seq, said.how, said.body))
@@ -58,10 +61,7 @@ class Executor:
 
     def prepare(self, job: Job) -> tuple[FunctionSpec, Target]:
         """What it asks for. BadInput: it asks for nothing that can be done."""
-        try:
-            spec = _SPEC.decode(job.spec)
-        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
-            spec = decode(job.spec, FunctionSpec)
+        spec = read_spec(job.spec)
         target = self._targets.get(spec.path)
         if target is None:
             target = self._targets[spec.path] = find(spec.path)
@@ -75,6 +75,15 @@ class Executor:
         if result is None:
             return DONE
         return succeed(spec.path, asyncio.run(_await(result)) if isawaitable(result) else result)
+
+
+def read_spec(body: bytes) -> FunctionSpec:
+    """What is to be called with what. BadInput: it is no spec of a function."""
+    try:
+        spec = _SPEC.decode(body)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+        spec = decode(body, FunctionSpec)
+    return msgspec.structs.replace(spec, args=read(spec.args), kwargs=read(spec.kwargs)) if has_words(body) else spec
 
 
 async def _await(awaitable: Awaitable[Any]) -> Any:
@@ -93,13 +102,27 @@ def succeed(path: str, result: Any) -> Said:
     if result is None:
         return DONE
     try:
-        body = _RESULT.encode(result)
+        body = encode(result)
     except Exception as error:
         return Said(How.HOPELESS, f"{path} returned {_type_name(result)}, which is not JSON: {_print(error)}".encode())
     if len(body) > LARGEST_RESULT:
         text = f"{path} returned {len(body)} bytes; at most {LARGEST_RESULT} are kept: write them to a file instead"
         return Said(How.HOPELESS, text.encode())
     return Said(How.SUCCEEDED, body)
+
+
+def hide(said: Said, masks: Sequence[bytes]) -> Said:
+    """The same words without the secrets that were among the arguments. Numbers for the node stay as they are."""
+    match said.how:
+        case How.SUCCEEDED if said.body:
+            return Said(said.how, msgspec.json.encode(mask_all(msgspec.json.decode(said.body), masks)))
+        case How.RETRIED:
+            delay, _, reason = said.body.partition(b" ")
+            return Said(said.how, delay + b" " + mask(reason, masks))
+        case How.FAILED | How.HOPELESS | How.CANCELLED | How.STOPPED:
+            return Said(said.how, mask(said.body, masks))
+        case _:
+            return said
 
 
 def explain(error: BaseException) -> Said:

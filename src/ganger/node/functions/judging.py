@@ -71,7 +71,7 @@ def end_stopped(stopped: Stopped) -> Outcome:
 def judge_dead(child: Child, errand: Errand) -> Ended:
     """The end of an attempt that was executed when its process ended."""
     claimed = errand.assignment.claimed
-    return Ended(_judge_dead(child, errand), child.printed(), child.spooled(claimed.id, claimed.fence))
+    return Ended(_judge_dead(child, errand), child.printed(errand.masks), child.spooled(claimed.id, claimed.fence))
 
 
 def _judge_dead(child: Child, errand: Errand) -> Outcome:

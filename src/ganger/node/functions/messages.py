@@ -46,13 +46,14 @@ class How(IntEnum):
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt. `seq` is the node's number for it, never 0."""
+    """One attempt. `seq` is the node's number for it, never 0. `masks` are the secrets among its arguments."""
 
     seq: int
     task: int
     fence: int
     attempt: int
     spec: bytes
+    masks: tuple[bytes, ...] = ()
 
 
 class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):

@@ -106,6 +106,11 @@ class Note:
         self._words[_STATUS] = exit_status
         self._words[_CAUSE] = cause
 
+    @property
+    def is_buried(self) -> bool:
+        """Is the process known to be dead, and everything below it? One that ended in order never says so."""
+        return bool(self._words[_STATUS] or self._words[_CAUSE])
+
     def begin(self, slot: int, seq: int, task: int, fence: int, now: int) -> None:
         words, at = self._words, _FIRST + _WIDTH * slot
         words[at + 1], words[at + 2], words[at + 3] = task, fence, now
@@ -123,3 +128,20 @@ class Note:
             for at in starts
             if words[at]
         ]
+
+
+def read_last(folder: Path) -> frozenset[tuple[TaskId, Fence]] | None:
+    """What the processes of a dead node were executing, by their notes; None if one of them may still live."""
+    last: set[tuple[TaskId, Fence]] = set()
+    for path in folder.glob("*.note"):
+        try:
+            note = Note.open(path)
+        except (ValueError, FileNotFoundError):
+            # One that is no page had executed nothing; one that is gone was ended in order, or read by an heir.
+            continue
+        is_buried, executing = note.is_buried, note.executing()
+        note.close()
+        if not is_buried:
+            return None
+        last |= {(one.task, one.fence) for one in executing}
+    return frozenset(last)

@@ -108,7 +108,7 @@ class Porter:
             known = context.tracks.get(stream)
             if isinstance(known, Track):
                 return known
-            track = Track(self._capture.place, SpoolKey(context.task, context.fence, stream))
+            track = Track(self._capture.place, SpoolKey(context.task, context.fence, stream), context.masks)
             context.tracks[stream] = track
         self._writing[context.seq] = context
         if context.seq in self._followed:

@@ -1,4 +1,7 @@
-"""Arguments that are results of other tasks: `{"$task": 22}` stands for what task 22 returned."""
+"""Arguments that are not in the spec itself: results of other tasks, and secrets.
+
+`{"$task": 22}` stands for what task 22 returned, and `"secret:name"` for a value that only the node has.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -7,6 +10,7 @@ import msgspec
 
 from ganger.core.errors import BadInput, GangerError
 from ganger.core.ids import TaskId
+from ganger.node.secrets import Opening, Secrets, may_have_reference
 from ganger.wire.specs import FunctionSpec, decode, encode
 
 MARK: Final = "$task"
@@ -19,6 +23,16 @@ Resolve = Callable[[TaskId], Awaitable[bytes]]
 def has_references(spec: bytes) -> bool:
     """A quick look: it may say yes where the words are only part of a text, and never says no in error."""
     return _QUOTED in spec or b"\\u0024" in spec
+
+
+def open_arguments(spec: bytes, secrets: Secrets) -> tuple[bytes, list[bytes]]:
+    """The spec with its secrets in place, and their values. BadInput names one that is not there."""
+    if not may_have_reference(spec):
+        return spec, []
+    found: FunctionSpec = decode(spec, FunctionSpec)
+    opening = Opening(secrets)
+    args, kwargs = opening.put_in_all(found.args), opening.put_in_all(found.kwargs)
+    return encode(msgspec.structs.replace(found, args=args, kwargs=kwargs)), opening.values
 
 
 async def resolve(spec: bytes, read: Resolve) -> bytes:

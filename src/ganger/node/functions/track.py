@@ -5,12 +5,14 @@ cap, or finds the disk full, is counted and dropped, and a mark beside the file 
 """
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ganger.core.errors import GangerError
 from ganger.node.functions.context import Context
 from ganger.node.functions.messages import SMALL
+from ganger.node.masking import Masker
 from ganger.node.spool import Bell, Spool, SpoolKey, SpoolWriter
 
 
@@ -49,11 +51,12 @@ class Capture(Protocol):
 class Track:
     """One stream of one attempt. Several threads may write: a function has those that it makes."""
 
-    __slots__ = ("_key", "_lock", "_lost", "_pieces", "_place", "_size", "_writer")
+    __slots__ = ("_key", "_lock", "_lost", "_masker", "_pieces", "_place", "_size", "_writer")
 
-    def __init__(self, place: Place, key: SpoolKey) -> None:
+    def __init__(self, place: Place, key: SpoolKey, masks: Sequence[bytes] = ()) -> None:
         self._place = place
         self._key = key
+        self._masker = Masker(masks) if masks else None
         self._lock = threading.Lock()
         self._pieces: list[bytes] = []
         self._size = 0
@@ -63,10 +66,13 @@ class Track:
     def write(self, text: str) -> None:
         body = text.encode("utf-8", "backslashreplace")
         with self._lock:
-            self._pieces.append(body)
-            self._size += len(body)
-            if self._writer is not None or self._size > SMALL:
-                self._spill()
+            self._add(body if self._masker is None else self._masker.feed(body))
+
+    def _add(self, body: bytes) -> None:
+        self._pieces.append(body)
+        self._size += len(body)
+        if self._writer is not None or self._size > SMALL:
+            self._spill()
 
     def follow(self) -> None:
         """Somebody reads it while it grows."""
@@ -76,6 +82,8 @@ class Track:
     def collect(self, printed: Printed) -> None:
         """It has ended: say where it is. What is small is given whole, also where the spool has it."""
         with self._lock:
+            if self._masker is not None:
+                self._add(self._masker.finish())
             self._close(printed)
 
     def _close(self, printed: Printed) -> None:

@@ -100,4 +100,5 @@ class Hand:
         if now >= self._note.trust:
             return ENCODER.encode(Result(job.seq, How.DISTRUSTED))
         self._note.begin(self.slot, job.seq, job.task, job.fence, now)
-        return self._executor.execute(job, Context(self._porter, job.seq, job.task, job.fence, job.attempt))
+        context = Context(self._porter, job.seq, job.task, job.fence, job.attempt, masks=job.masks)
+        return self._executor.execute(job, context)

@@ -10,6 +10,7 @@ import msgspec
 from ganger.core.clock import Clock
 from ganger.node.guardian.attempt import NEVER, Attempt
 from ganger.node.guardian.books import Books
+from ganger.node.guardian.floods import AHEAD, Floods
 from ganger.node.guardian.floor import Floor, Orphans
 from ganger.node.guardian.killing import ask, force, is_over
 from ganger.node.guardian.loop import ONCE, Eyes
@@ -63,7 +64,9 @@ class Keep:
         self._buffer = memoryview(bytearray(CHUNK))
         self._must_look = False
         self._broken: str | None = None
+        self._floods = Floods(tools.clock)
         tools.eyes.watch(tools.books.sync_done, self._take_sync)
+        tools.eyes.watch(self._floods.done, self._floods.wake)
 
     @property
     def is_running(self) -> bool:
@@ -198,7 +201,7 @@ class Keep:
         self._serials[attempt.key] = attempt.serial
         self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt), ONCE)
         for tap in attempt.pipes.taps:
-            self._tools.eyes.watch(tap.fd, partial(self._draw, attempt, tap))
+            self._watch(attempt, tap)
         self._tools.books.begin(attempt)
         self._plan(attempt)
         self._fresh[attempt.key] = attempt
@@ -216,12 +219,33 @@ class Keep:
         self._tools.books.close_unbegun(end)
         self._tell(end)
 
+    def _watch(self, attempt: Attempt, tap: Tap) -> None:
+        self._tools.eyes.watch(tap.fd, partial(self._draw, attempt, tap))
+
     def _draw(self, attempt: Attempt, tap: Tap) -> None:
         if tap.draw(self._buffer) == 0:
             self._tools.eyes.unwatch(tap.fd)
             attempt.pipes.close_tap(tap)
-        elif attempt.watched:
+            return
+        if attempt.watched:
             self._note_growth(attempt)
+        if tap.ahead >= AHEAD:
+            self._rest(attempt, tap)
+
+    def _rest(self, attempt: Attempt, tap: Tap) -> None:
+        """Let the disk catch up with a pipe before it is drawn from again."""
+        tap.ahead = 0
+        self._tools.eyes.unwatch(tap.fd)
+        try:
+            self._floods.rest(tap.files(), partial(self._go_on, attempt, tap))
+        except OSError as error:
+            self._go_on(attempt, tap, error)
+
+    def _go_on(self, attempt: Attempt, tap: Tap, error: OSError | None) -> None:
+        if error is not None:
+            self._tell(Fault(f"the output of task {attempt.order.task} cannot be brought to the disk: {error}"))
+        if tap in attempt.pipes.taps:
+            self._watch(attempt, tap)
 
     def _note_growth(self, attempt: Attempt) -> None:
         self._grown[attempt.key] = attempt

@@ -1,4 +1,4 @@
-"""From a program's pipes to the spool, byte for byte but for secrets, without ever holding the program up.
+"""From a program's pipes to the spool, byte for byte but for secrets; nothing but the disk ever holds the program up.
 
 The files are those of the node's spool: one per task, fence and stream, made with the first byte, and `.cut` beside it
 with the number of bytes that came after the cap. What cannot be kept, because the cap is reached or the disk is full,
@@ -14,6 +14,8 @@ from ganger.node.masking import Masker
 CHUNK: Final = 1 << 18
 """The most that is read from one pipe before others have their turn."""
 
+MIXED: Final = "mixedout"
+
 _LEFTOVER: Final = 1 << 22
 """No pipe holds more than this once its writers are dead; more than this comes from a stranger, and is left."""
 
@@ -21,19 +23,23 @@ _LEFTOVER: Final = 1 << 22
 class Sink:
     """One stream's file."""
 
-    __slots__ = ("_cap", "_fd", "_path", "dropped", "length", "name")
+    __slots__ = ("_cap", "_fd", "dropped", "length", "path")
 
     def __init__(self, spool: str, key: tuple[int, int], name: str, cap: int) -> None:
-        self.name = name
         self.length = 0
         self.dropped = 0
-        self._path = f"{spool}/{key[0]}.{key[1]}.{name}"
+        self.path = f"{spool}/{key[0]}.{key[1]}.{name}"
         self._cap = cap
         self._fd = -1
 
     @property
     def extent(self) -> tuple[int, int]:
         return self.length, self.dropped
+
+    @property
+    def fd(self) -> int:
+        """Below zero as long as there is no file."""
+        return self._fd
 
     def write(self, data: memoryview) -> None:
         room = self._cap - self.length
@@ -55,7 +61,7 @@ class Sink:
     def _open(self) -> int:
         if self._fd < 0:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._fd = os.open(self._path, flags, 0o600)
+            self._fd = os.open(self.path, flags, 0o600)
         return self._fd
 
     def _drop(self, size: int) -> None:
@@ -66,11 +72,11 @@ class Sink:
             self._mark()
 
     def _mark(self) -> None:
-        draft = f"{self._path}.cut~"
+        draft = f"{self.path}.cut~"
         try:
             with open(draft, "w", encoding="ascii") as file:
                 file.write(f"{self.dropped}\n")
-            os.rename(draft, f"{self._path}.cut")
+            os.rename(draft, f"{self.path}.cut")
         except OSError:
             # On a full disk there is no room for the mark either; the end of the attempt carries the number too.
             return
@@ -83,14 +89,47 @@ class Sink:
             self._mark()
 
 
-class Tap:
-    """One pipe, and the streams that what comes out of it belongs to."""
+class Twin(Sink):
+    """A stream that says what another one says, which is written first: a second name of that one's file."""
 
-    __slots__ = ("_masker", "fd", "sinks")
+    __slots__ = ("_first", "_is_linked")
+
+    def __init__(self, first: Sink, spool: str, key: tuple[int, int], name: str, cap: int) -> None:
+        super().__init__(spool, key, name, cap)
+        self._first = first
+        self._is_linked: bool | None = None
+
+    def write(self, data: memoryview) -> None:
+        if self._is_linked is None:
+            self._is_linked = self._link()
+        if self._is_linked:
+            self._follow()
+        else:
+            super().write(data)
+
+    def _follow(self) -> None:
+        self.length = self._first.length
+        if self._first.dropped > self.dropped:
+            self._drop(self._first.dropped - self.dropped)
+
+    def _link(self) -> bool:
+        try:
+            os.link(self._first.path, self.path)
+        except OSError:
+            # Some disks have no second names, and one may be left from before: then all of it is written twice.
+            return False
+        return True
+
+
+class Tap:
+    """One pipe, and the streams that what comes out of it belongs to. `ahead` counts what the disk may not have yet."""
+
+    __slots__ = ("_masker", "ahead", "fd", "sinks")
 
     def __init__(self, fd: int, sinks: Sequence[Sink], masks: Sequence[bytes] = ()) -> None:
         self.fd = fd
         self.sinks = sinks
+        self.ahead = 0
         self._masker = Masker(masks) if masks else None
 
     def draw(self, buffer: memoryview) -> int:
@@ -106,6 +145,11 @@ class Tap:
     def _pour(self, data: memoryview) -> None:
         for sink in self.sinks if data else ():
             sink.write(data)
+        self.ahead += len(data)
+
+    def files(self) -> list[int]:
+        """The descriptors of what it has filled."""
+        return [sink.fd for sink in self.sinks if sink.fd >= 0]
 
     def finish(self) -> None:
         """Nothing comes any more: what might have been the beginning of a secret is none."""
@@ -125,17 +169,19 @@ class Pipes:
     __slots__ = ("sinks", "taps", "writers")
 
     def __init__(self, spool: str, key: tuple[int, int], cap: int, merge: bool, masks: Sequence[bytes] = ()) -> None:
-        names = ("stdout", "mixedout") if merge else ("stdout", "stderr", "mixedout")
-        self.sinks = {name: Sink(spool, key, name, cap) for name in names}
         self.taps: list[Tap] = []
         self.writers: list[int] = []
-        for name in names[:-1]:
+        names = ("stdout",) if merge else ("stdout", "stderr")
+        self.sinks = {name: Sink(spool, key, name, cap) for name in names}
+        mixed = Twin(self.sinks["stdout"], spool, key, MIXED, cap) if merge else Sink(spool, key, MIXED, cap)
+        self.sinks[MIXED] = mixed
+        for name in names:
             self._add(name, masks)
 
     def _add(self, name: str, masks: Sequence[bytes]) -> None:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(reader, False)
-        self.taps.append(Tap(reader, (self.sinks[name], self.sinks["mixedout"]), masks))
+        self.taps.append(Tap(reader, (self.sinks[name], self.sinks[MIXED]), masks))
         self.writers.append(writer)
 
     def hand_over(self) -> None:
@@ -164,7 +210,7 @@ class Pipes:
 
 def look(spool: str, key: tuple[int, int]) -> dict[str, tuple[int, int]]:
     """The same, of an attempt of a former guardian, by what is on the disk."""
-    found = {name: _look(f"{spool}/{key[0]}.{key[1]}.{name}") for name in ("stdout", "stderr", "mixedout")}
+    found = {name: _look(f"{spool}/{key[0]}.{key[1]}.{name}") for name in ("stdout", "stderr", MIXED)}
     return {name: extent for name, extent in found.items() if any(extent)}
 
 
