@@ -23,9 +23,11 @@ from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.routes import Route
 from ganger.node.options import NodeOptions
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 50.0
 LISTEN: Final = "127.0.0.1:0"
-_V1: Final = ("actions", "data", "events", "graph", "logs", "nodes", "reports", "scheduler", "schedules", "statistics")
+_V1: Final = (
+    "actions", "data", "events", "graph", "logs", "nodes", "queues", "reports", "scheduler", "schedules", "statistics",
+)  # fmt: skip
 _HTTP: Final = ("health", "metrics", "openapi")
 OWN: Final = frozenset({*(f"ganger.faces.v1.{name}" for name in _V1), *(f"ganger.faces.http.{name}" for name in _HTTP)})
 

@@ -28,7 +28,7 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield told[1]
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         process.stderr.close()
 
 
@@ -45,7 +45,7 @@ def test_the_examples_run_as_they_are_written(tmp_path: Path, url: str) -> None:
 
     ran = subprocess.run(
         ["bash", "-euo", "pipefail", script],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50, check=False,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stdout + ran.stderr

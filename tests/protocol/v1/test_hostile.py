@@ -34,9 +34,20 @@ class Raw:
     def send(self, data: bytes) -> None:
         self._writer.write(data)
 
+    async def next(self) -> bytes:
+        """The next answer; the connection stays open."""
+        async with asyncio.timeout(60):
+            told = await self._reader.readuntil(b"\r\n\r\n")
+            length = int(told.partition(b"content-length: ")[2].partition(b"\r")[0])
+            return told + await self._reader.readexactly(length)
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
+
     async def rest(self) -> bytes:
         """All that comes until the server closes."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             try:
                 return await self._reader.read()
             except ConnectionResetError:
@@ -143,6 +154,29 @@ def test_more_requests_at_once_than_allowed_are_refused() -> None:
         assert len(stored) == sum(reply.status_code == 201 for reply in replies)
 
     on(PLAIN_LIMITS._replace(at_once=2), tell)
+
+
+def test_a_request_without_a_chance_is_refused_at_its_head_and_the_connection_goes_on() -> None:
+    async def tell(site: Site) -> None:
+        first, other = await Raw.open(site), await Raw.open(site)
+        first.send(head(site, more="content-length: 2\r\n") + b"[")
+        refused = b""
+        while not refused.startswith(b"HTTP/1.1 429 "):
+            other.send(head(site, "GET"))
+            refused = await other.next()
+        other.send(head(site, more="content-length: 4\r\n"))
+        refused = await other.next()
+        assert refused.startswith(b"HTTP/1.1 429 ")
+        assert b"application/problem+json" in refused
+        assert b"retry-after: 1" in refused
+        first.send(b"]")
+        assert (await first.next()).startswith(b"HTTP/1.1 201 ")
+        other.send(b"[   " + head(site, "GET"))
+        assert (await other.next()).startswith(b"HTTP/1.1 200 ")
+        await first.close()
+        await other.close()
+
+    on(PLAIN_LIMITS._replace(at_once=1), tell)
 
 
 def test_more_waiting_requests_than_allowed_are_refused() -> None:

@@ -333,7 +333,7 @@ async def test_a_wait_outlives_a_restart_of_the_server(site: Site, folder: Path)
         site.server.service._sock.close()
         async with open_server(again, site.engine):
             await site.finish(task)
-            assert (await asyncio.wait_for(waiting, 20)).done
+            assert (await asyncio.wait_for(waiting, 60)).done
 
 
 def test_a_far_engine_leaves_nothing_to_parts_that_it_lacks() -> None:

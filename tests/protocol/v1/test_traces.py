@@ -2,15 +2,19 @@
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.protocol.v1.harness import Site, command, serve
+from ganger.assembly.server import open_server
+from ganger.assembly.settings import Settings
+from tests.protocol.v1.harness import LISTEN, PATIENCE, Site, command, serve
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HEADER = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
@@ -40,10 +44,16 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator["Queue[Any]"]:
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
     yield spans
     server.shutdown()
-    thread.join(10)
+    thread.join(60)
     server.server_close()
+
+
+async def receive(collected: "Queue[Any]", count: int) -> list[Any]:
+    """So many spans, while the server that sends them runs: one that stops leaves out what it has not looked at."""
+    return [await asyncio.to_thread(collected.get, timeout=PATIENCE) for _ in range(count)]
 
 
 async def add(site: Site, **header: str) -> str:
@@ -53,20 +63,47 @@ async def add(site: Site, **header: str) -> str:
 
 
 def test_the_spans_of_a_node_reach_the_collector(collected: "Queue[Any]") -> None:
-    async def tell() -> None:
+    async def tell() -> list[Any]:
         async with serve(traces="otlp") as site:
             node = await add(site, **HEADER)
             assert (await site.get(f"/v1/nodes/{node}"))["data"]["traceparent"] == HEADER["traceparent"]
             await site.fail(node, 7)
             await site.get(f"/v1/scheduler/wait?id={node}")
+            return await receive(collected, 5)
 
-    asyncio.run(tell())
-    spans = [collected.get(timeout=20) for _ in range(5)]
+    spans = asyncio.run(tell())
     assert {span.name for span in spans} == {"task", "wait", "claim", "run", "settle"}
     assert {span.trace_id.hex() for span in spans} == {TRACE}
     (root,) = [span for span in spans if span.name == "task"]
     assert root.parent_span_id.hex() == SPAN
     assert {span.parent_span_id for span in spans if span is not root} == {root.span_id}
+
+
+def test_a_command_is_told_the_span_that_its_run_will_be(collected: "Queue[Any]", tmp_path: Path) -> None:
+    async def tell() -> tuple[str, list[Any]]:
+        async with serve(tmp_path, node=True, traces="otlp") as site:
+            body = {"metadata": {"type": "shell command"}, "data": {"command": "echo $TRACEPARENT"}}
+            (node,) = (await site.ask("POST", "/v1/nodes", body, headers=HEADER)).json()
+            await site.get(f"/v1/scheduler/wait?id={node['id']}")
+            said = str((await site.get(f"/v1/nodes/{node['id']}/data/stdout"))["data"])
+            return said.strip(), await receive(collected, 5)
+
+    told, received = asyncio.run(tell())
+    spans = {span.name: span for span in received}
+    assert told == f"00-{TRACE}-{spans['run'].span_id.hex()}-01"
+
+
+def test_spans_that_are_sent_twice_are_the_same_spans(collected: "Queue[Any]") -> None:
+    async def tell() -> list[Any]:
+        settings = Settings(store="memory:", listen=LISTEN, traces="otlp")
+        async with serve(traces="otlp") as site, open_server(settings, site.engine):
+            await site.finish(await add(site))
+            return await receive(collected, 10)
+
+    spans = Counter((span.trace_id, span.span_id) for span in asyncio.run(tell()))
+    assert len(spans) == 5
+    assert set(spans.values()) == {2}
+    assert len({trace for trace, _ in spans}) == 1
 
 
 def test_nothing_is_kept_or_sent_unless_it_is_asked_for(collected: "Queue[Any]") -> None:

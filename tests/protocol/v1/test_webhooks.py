@@ -52,7 +52,7 @@ class Receiver:
             await writer.wait_closed()
 
     async def hear(self) -> Heard:
-        return await asyncio.wait_for(self.heard.get(), 20)
+        return await asyncio.wait_for(self.heard.get(), 60)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from ganger.faces.http.pressure import Pressure
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.rates import Rates
 from ganger.faces.http.reply import Answer, Reply, Streamed
-from ganger.faces.http.request import ARRIVED, ClientGone, Receive, Request, read_query
+from ganger.faces.http.request import ARRIVED, LET_IN, ClientGone, Receive, Request, read_query
 from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.sockets import WEBSOCKET, deny, say_goodbye, send_messages
 from ganger.faces.http.visits import Visits
@@ -32,6 +32,7 @@ Send = Callable[[Any], Awaitable[None]]
 Scope = Mapping[str, Any]
 _CLOSE: Final = (b"connection", b"close")
 _LONGEST_TOKEN: Final = 200
+BEHIND: Final = "more is asked for than can be done: send it again later"
 _PUT_OFF: Final = frozenset({Need.SUBMIT, Need.READ})
 """What is refused by a server that is behind. Results are taken, and tasks killed, all the same."""
 
@@ -58,7 +59,7 @@ class HttpDoor:
         self._telemetry = telemetry
         self._failures = Rates(clock, limits.failures)
         self._rates = Rates(clock, limits.rate)
-        self._pressure = Pressure(limits.late)
+        self._pressures = {need: Pressure(limits.late, limits.slow) for need in _PUT_OFF}
         self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,24 +98,51 @@ class HttpDoor:
         if route.waits in request.query:
             await request.load()
             return await self.visits.attend(_call(route, request), request.grant, receive)
-        if self._at_once >= self._limits.crowd and route.need in _PUT_OFF:
-            self._refuse_if_behind(scope)
-        return await self._hurry(route, request)
+        if self._at_once >= min(self._limits.crowd, self._limits.at_once):
+            self._refuse_if_behind(route, scope)
+        return await self._hurry(route, request, scope)
 
-    def _refuse_if_behind(self, scope: Scope) -> None:
-        arrived = scope.get(ARRIVED)
-        if arrived is not None and self._pressure.refuses(arrived, asyncio.get_running_loop().time()):
-            raise TooManyRequests("more is asked for than can be done: send it again later")
+    def sheds(self, method: str, url: bytes) -> bool | None:
+        """Is a request that comes this moment refused, whoever sends it? Asked before anything is made of it.
 
-    async def _hurry(self, route: Route, request: Request) -> Answer:
-        """What is done at once is bounded in number: beyond it a refusal is quicker than a queue."""
+        None: that is to be seen when it begins.
+        """
+        if self._at_once < min(self._limits.crowd, self._limits.at_once):
+            return None
+        route = self.table.find_whole(method, url)
+        if route is None or (pressure := self._pressures.get(route.need)) is None:
+            return None
+        now = asyncio.get_running_loop().time()
+        return self._at_once >= self._limits.at_once or pressure.is_full(self._at_once, now, coming=True)
+
+    def _refuse_if_behind(self, route: Route, scope: Scope) -> None:
+        """Beyond what can be done at once a refusal is quicker than a queue."""
         if self._at_once >= self._limits.at_once:
             raise TooManyRequests(f"{self._at_once} requests are being served: send it again later")
+        arrived, pressure = scope.get(ARRIVED), self._pressures.get(route.need)
+        if arrived is None or pressure is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if pressure.is_behind(now):
+            refused = LET_IN not in scope and pressure.is_full(self._at_once, now)
+        else:
+            refused = pressure.is_late(arrived, now)
+        if refused:
+            raise TooManyRequests(BEHIND)
+
+    async def _hurry(self, route: Route, request: Request, scope: Scope) -> Answer:
         self._at_once += 1
         try:
             return await route.endpoint(request)
         finally:
             self._at_once -= 1
+            if self._at_once >= self._limits.crowd // 2:
+                self._note_end(route, scope)
+
+    def _note_end(self, route: Route, scope: Scope) -> None:
+        arrived, pressure = scope.get(ARRIVED), self._pressures.get(route.need)
+        if arrived is not None and pressure is not None:
+            pressure.note(arrived, asyncio.get_running_loop().time())
 
     def _check_host(self, request: Request) -> None:
         if self._hosts is None:

@@ -19,8 +19,10 @@ class HttpLimits(NamedTuple):
     beat: float = 15.0
     late: float = 0.01
     """A request that begins so long after it came is refused, while that happens for longer than a moment."""
+    slow: float = 0.25
+    """While for longer than a moment none was done within so long, others are refused."""
     crowd: int = 100
-    """With fewer at once nobody is refused for being late: those who are there wait for each other."""
+    """With fewer at once nobody is refused for either: those who are there wait for each other."""
     connections: int = 4_096
     at_once: int = 1_000
     visits: int = 3_000

@@ -4,22 +4,35 @@ A client that sends a header a minute, or headers without end, holds a connectio
 if nobody counts. So from the first byte of a request (and from the opening of a connection) a clock runs until the
 head is whole, and its bytes are counted. What follows the head is bounded where the body is read. A client that does
 not read its answer is cut off after a while: until then it fills a small buffer, and no more is written to it.
+
+A server that is behind has no time to make something of a request only to refuse it: such a one is answered as soon as
+its head is there, and what follows of it is dropped.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from ganger.core.errors import TooManyRequests
+from ganger.faces.http.door import BEHIND
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.outlet import Outlet
+from ganger.faces.http.problem import answer_error
 from ganger.faces.http.reply import PROBLEM
-from ganger.faces.http.request import ARRIVED, WHOLE
+from ganger.faces.http.request import ARRIVED, LET_IN, WHOLE
 from ganger.faces.http.streams import StreamSocket
 
 _RECEIVED_AT_ONCE: Final = 256 << 10
 """The tail of a body may come together with the next head, at most so much of it."""
+
+
+_DROPPED: Final = 64 << 10
+"""A body that is not larger is dropped; whoever sends more is told to stop, which costs more."""
+
+Gate = Callable[[str, bytes], bool | None]
 
 
 class _HeadTooLarge(Exception):
@@ -31,6 +44,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     limits: HttpLimits = PLAIN_LIMITS
     streams: type[StreamSocket] | None = None
+    sheds: Gate | None = None
+    refusal: bytes = b""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,8 +108,27 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._open = False
         self._stop_clock()
+        sheds = None if self.sheds is None else self.sheds(self.parser.get_method().decode("ascii"), self.url)
+        if sheds and self._shed():
+            return
+        if sheds is False:
+            self.scope[LET_IN] = True  # type: ignore[typeddict-unknown-key]
         self.scope[ARRIVED] = self.loop.time()  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
+
+    def _shed(self) -> bool:
+        """Refuse the request at once, if it is a plain one."""
+        said = dict(self.headers)
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if busy or b"upgrade" in said or b"expect" in said or not self.parser.should_keep_alive():
+            return False
+        if not (length := said.get(b"content-length", b"0")).isdigit() or int(length) > _DROPPED:
+            return False
+        self.cycle = cast(RequestResponseCycle, _Shed())
+        lines = [b"%b: %b\r\n" % pair for pair in self.server_state.default_headers]
+        self.transport.write(b"".join([STATUS_LINE[429], *lines, self.refusal]))
+        self.on_response_complete()
+        return True
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -144,6 +178,23 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def guard(limits: HttpLimits, streams: type[StreamSocket] | None = None) -> type[GuardedProtocol]:
-    """The protocol with these limits."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"limits": limits, "streams": streams})
+class _Shed:
+    """Stands where the server keeps the request that it answers; this one is answered."""
+
+    response_complete = True
+
+    def __init__(self) -> None:
+        self.message_event = asyncio.Event()
+
+
+def guard(
+    limits: HttpLimits, streams: type[StreamSocket] | None = None, sheds: Gate | None = None
+) -> type[GuardedProtocol]:
+    """The protocol with these limits. `sheds` says which requests (method, address) have no chance at this moment."""
+    told = {"limits": limits, "streams": streams, "refusal": _write_refusal()}
+    return type("GuardedProtocol", (GuardedProtocol,), told | {"sheds": None if sheds is None else staticmethod(sheds)})
+
+
+def _write_refusal() -> bytes:
+    reply = answer_error(TooManyRequests(BEHIND))
+    return b"".join([*(b"%b: %b\r\n" % pair for pair in reply.head()), b"\r\n", reply.body])

@@ -17,6 +17,8 @@ _DRAINED: Final = 1 << 20
 _DRAIN_SECONDS: Final = 0.5
 ARRIVED: Final = "ganger.arrived"
 """In the scope of a request: when its head was whole, by the clock of the loop."""
+LET_IN: Final = "ganger.let_in"
+"""In the scope of a request that came to a server that is behind, which had room for it."""
 WHOLE: Final = "ganger.whole"
 """In the scope of a request all of which has arrived: nothing of it has to be waited for."""
 
@@ -82,7 +84,8 @@ class Request:
         size = 0
         while not self._done:
             try:
-                message = await asyncio.wait_for(self._receive(), patience)
+                async with asyncio.timeout(patience):
+                    message = await self._receive()
             except TimeoutError:
                 raise TooSlow(f"nothing of the body arrived for {patience:g} s") from None
             if message["type"] == "http.disconnect":

@@ -73,14 +73,18 @@ class Table:
             raise ValueError(f"two routes for {route.method} {route.path}")
         place.routes[route.method] = route
 
+    def find_whole(self, method: str, raw_path: bytes) -> Route | None:
+        """The route, if it is one whose path has no open parts."""
+        return self._whole.get((method, raw_path))
+
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """The route, and what stands in the open parts of its path. Raises NotFound, WrongMethod."""
-        if (whole := self._whole.get((method, raw_path))) is not None:
+        if (whole := self.find_whole(method, raw_path)) is not None:
             return whole, {}
         open_parts: list[str] = []
         place = self._walk(raw_path, open_parts)
         if place is None or not place.routes:
-            raise NotFound("nothing is here; see the table of addresses in the documentation")
+            raise NotFound("nothing is here; /docs lists the addresses of this server")
         route = place.routes.get("GET" if method == "HEAD" else method)
         if route is None:
             allow = sorted(set(place.routes) - {WEBSOCKET})

@@ -54,7 +54,7 @@ class StreamSocket(asyncio.Protocol):
         self._decoder: Decoder | None = None
         self._arrived: deque[Piece] = deque()
         self._waiting = 0
-        self._news = asyncio.Event()
+        self._news: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
         self._room.set()
         self._sending = asyncio.Lock()
@@ -87,8 +87,12 @@ class StreamSocket(asyncio.Protocol):
 
     def _end(self) -> None:
         self._ended = True
-        self._news.set()
+        self._tell_news()
         self._room.set()
+
+    def _tell_news(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     def _open(self, head: bytes) -> None:
         """The server hands over the head of the request as it came."""
@@ -97,7 +101,7 @@ class StreamSocket(asyncio.Protocol):
             self.plan.check(headers)
             endpoint = self.plan.find(path)
             if endpoint is None:
-                raise NotFound("nothing is here; see the table of addresses in the documentation")
+                raise NotFound("nothing is here; /docs lists the addresses of this server")
             self.protocol = choose_protocol(headers, self.plan.protocols)
             answer = answer_handshake(headers, self.protocol)
         except GangerError as error:
@@ -141,7 +145,7 @@ class StreamSocket(asyncio.Protocol):
                 self._arrived.append(one)
                 self._waiting += len(one.data)
         if self._arrived:
-            self._news.set()
+            self._tell_news()
         if self._waiting > _WAITING and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -163,8 +167,8 @@ class StreamSocket(asyncio.Protocol):
 
     async def _await_piece(self) -> None:
         while not self._arrived and not self._ended:
-            self._news.clear()
-            await self._news.wait()
+            self._news = self._loop.create_future()
+            await self._news
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The content of the message that `receive` has told. ClientGone if it never becomes whole."""
@@ -213,13 +217,18 @@ class StreamSocket(asyncio.Protocol):
         return bytes(whole)
 
     async def send_text(self, text: bytes) -> None:
-        async with self._sending:
-            await self._write(frames.encode(Opcode.TEXT, text))
+        await self._send(frames.encode(Opcode.TEXT, text))
 
     async def send_bytes(self, data: bytes) -> None:
         """One binary message in one frame."""
-        async with self._sending:
-            await self._write(frames.encode(Opcode.BINARY, data))
+        await self._send(frames.encode(Opcode.BINARY, data))
+
+    async def _send(self, message: bytes) -> None:
+        """Write at once what can be: nobody is in the middle of a message, and there is room."""
+        if self._sending.locked() or not self._room.is_set():
+            async with self._sending:
+                return await self._write(message)
+        return self._put(message)
 
     async def send_binary(self, content: AsyncIterator[bytes]) -> None:
         """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""
@@ -235,6 +244,9 @@ class StreamSocket(asyncio.Protocol):
 
     async def _write(self, data: bytes) -> None:
         await self._room.wait()
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
         if self._ended or self._closing:
             raise ClientGone
         self._transport.write(data)

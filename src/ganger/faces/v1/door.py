@@ -7,6 +7,7 @@ from ganger.faces.http.sockets import WEBSOCKET
 from ganger.faces.v1 import data, events, graph, logs, nodes
 from ganger.faces.v1.actions import Actions
 from ganger.faces.v1.backend import Backend
+from ganger.faces.v1.queues import list_queue_routes
 from ganger.faces.v1.reports import Reports
 from ganger.faces.v1.scheduler import Scheduler
 from ganger.wire.v1 import shapes
@@ -14,12 +15,16 @@ from ganger.wire.v1.requests import ActionIn, NodeIn, PatchIn
 from ganger.wire.v1.values import ValueIn
 
 _ID = frozenset({"id"})
+_TOLD = frozenset({"metadata"})
 _BELOW = frozenset({"descendants"})
 
 
 def list_routes(backend: Backend) -> list[Route]:
     """Every address of `/v1`, what it needs, and who answers it."""
-    return [*_node_routes(backend), *_data_routes(backend), *_scheduler_routes(backend), *_report_routes(backend)]
+    return [
+        *_node_routes(backend), *_data_routes(backend), *_scheduler_routes(backend), *_report_routes(backend),
+        *list_queue_routes(backend),
+    ]  # fmt: skip
 
 
 def _node_routes(backend: Backend) -> list[Route]:
@@ -71,19 +76,18 @@ def _scheduler_routes(backend: Backend) -> list[Route]:
             "POST", "/v1/actions", Need.CANCEL, Actions(backend).act, "Hold, kick, cancel, kill or retry many nodes",
             body=ActionIn, answer=shapes.ActionDone,
         ),
-        Route("GET", run, Need.READ, of.list_running, "List the nodes that run", answer=nodes_told),
+        Route("GET", run, Need.READ, of.list_running, "List the nodes that run", _TOLD, answer=nodes_told),
     ]  # fmt: skip
 
 
 def _report_routes(backend: Backend) -> list[Route]:
     of, follow, known = Reports(backend), events.Events(backend), events.PARAMETERS
     draw = graph.Graph(backend).show
-    why, queues, workers = shapes.WhyTold, list[shapes.QueueTold], list[shapes.WorkerTold]
+    why, workers = shapes.WhyTold, list[shapes.WorkerTold]
     return [
         Route("GET", "/v1/events", Need.READ, follow.stream, "Follow what happens", known, kind=EVENT_STREAM),
         Route(WEBSOCKET, "/v1/events", Need.READ, follow.converse, "The same over a websocket", known),
         Route("GET", "/v1/graph", Need.READ, draw, "Show the graph", graph.PARAMETERS, answer=shapes.GraphTold),
         Route("GET", "/v1/nodes/{id}/why", Need.READ, of.why, "Say why a node is where it is", answer=why),
-        Route("GET", "/v1/queues", Need.READ, of.queues, "List the queues", answer=queues),
         Route("GET", "/v1/workers", Need.READ, of.workers, "List those that run tasks", answer=workers),
     ]

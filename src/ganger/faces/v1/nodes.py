@@ -66,7 +66,7 @@ class Nodes:
     async def _wait_for_new(self, query: Query, most: int) -> Found:
         news = self._backend.news
         while True:
-            mark = news.end
+            mark = await news.mark()
             found = await self._finder.gather(query, most)
             while not found.tasks and found.next is not None:
                 found = await self._finder.gather(query._replace(after=found.next), most)
@@ -82,39 +82,50 @@ class Nodes:
 
     async def add(self, request: Request) -> Answer:
         """New nodes, all or none; the ids are answered in the order of the nodes."""
-        drafts = repeats.give_keys(requests.read_nodes(await request.body()), request)
-        queues = await self._find_queues(drafts, request.grant)
-        drafts = [draft._replace(task=draft.task._replace(queue=queues[draft.queue])) for draft in drafts]
-        drafts = give_context(drafts, request) if self._backend.traces else drafts
+        drafts = await self._draft(request)
         asked, drafts = len(drafts), await self._webhooks.attach(drafts, request.grant)
-        made = await self._submit(drafts, request.grant)
+        if any(map(repeats.is_compared, drafts)):
+            made = await self._submit(drafts, request.grant)
+        else:
+            tasks, data = repeats.divide(drafts)
+            # A request may wait, beside hundreds of others with thousands of nodes: it keeps nothing that it need not.
+            del drafts
+            made = await self._engine.submit(tasks, data=data, under=request.grant.lease)
         existing = set(made.existing)
-        await repeats.compare_after(self._engine, drafts, made.ids, existing)
         return answer_json([_tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201)
 
+    async def _draft(self, request: Request) -> list[requests.Draft]:
+        nodes = requests.read_nodes(await request.body())
+        queues = await self._find_queues({node.metadata.queue for node in nodes}, request.grant)
+        drafts = repeats.give_keys(requests.draft_nodes(nodes, queues), request)
+        if request.grant.lease is not None:
+            _refuse_strangers(drafts, request.grant.lease.task)
+        return give_context(drafts, request) if self._backend.traces else drafts
+
     async def _submit(self, drafts: Sequence[requests.Draft], grant: Grant) -> Submitted:
-        """Store the nodes, and look at their keys again if somebody took one of them in between."""
-        data = [(index, key, content) for index, draft in enumerate(drafts) for key, content in draft.data]
+        """Store nodes that may be there, and look at their keys again if somebody took one of them in between."""
         known = await repeats.compare_before(self._engine, drafts)
         while True:
-            tasks = [repeats.settle_conflicts(draft, index in known).task for index, draft in enumerate(drafts)]
+            settled = [repeats.settle_conflicts(draft, index in known) for index, draft in enumerate(drafts)]
+            tasks, data = repeats.divide(settled)
             try:
-                return await self._engine.submit(tasks, data=data, under=grant.lease)
+                made = await self._engine.submit(tasks, data=data, under=grant.lease)
             except DuplicateKey:
                 before, known = known, await repeats.compare_before(self._engine, drafts)
                 if known == before:
                     raise
+            else:
+                await repeats.compare_after(self._engine, drafts, made.ids, set(made.existing))
+                return made
 
-    async def _find_queues(self, drafts: Sequence[requests.Draft], grant: Grant) -> dict[str, QueueId]:
-        """The queues that the nodes name. An attempt adds children alone, to its own queue unless it names one."""
-        names = dict.fromkeys(draft.queue for draft in drafts)
+    async def _find_queues(self, names: set[str], grant: Grant) -> dict[str, QueueId]:
+        """The queues of these names. An attempt adds nodes to its own queue, also where it names none."""
         if grant.lease is not None:
-            _refuse_strangers(drafts, grant.lease.task)
             own = (await self._backend.find_task(grant.lease.task)).queue
-            if set(names) <= {requests.DEFAULT_QUEUE, (await self._engine.queues.get(own)).name}:
+            if names <= {requests.DEFAULT_QUEUE, (await self._engine.queues.get(own)).name}:
                 return dict.fromkeys(names, own)
             raise NotAllowed("an attempt adds nodes to its own queue alone")
-        for name in names:
+        for name in sorted(names):
             grant.demand(Need.SUBMIT, name)
         return {name: (await self._backend.find_queue(name, grant)).id for name in names}
 

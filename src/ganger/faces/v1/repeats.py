@@ -13,7 +13,7 @@ from typing import Final
 from ganger.core import names
 from ganger.core.errors import DuplicateKey
 from ganger.core.ids import TaskId
-from ganger.core.task import OnConflict, Task
+from ganger.core.task import NewTask, OnConflict, Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.faces.http.request import Request
@@ -44,6 +44,12 @@ def settle_conflicts(draft: Draft, known: bool) -> Draft:
     if not is_compared(draft):
         return draft
     return draft._replace(task=draft.task._replace(on_conflict=OnConflict.RETURN if known else OnConflict.REFUSE))
+
+
+def divide(drafts: Sequence[Draft]) -> tuple[list[NewTask], list[tuple[int, str, bytes]]]:
+    """The tasks, and the values beside their specs, each with the place of its task."""
+    data = [(index, key, content) for index, draft in enumerate(drafts) for key, content in draft.data]
+    return [draft.task for draft in drafts], data
 
 
 async def compare_before(engine: Engine, drafts: Sequence[Draft]) -> frozenset[int]:

@@ -1,9 +1,9 @@
-"""What else can be asked: why a node waits, which queues there are, and who takes tasks."""
+"""What else can be asked: why a node waits, and who takes tasks."""
 
 from typing import Any
 
-from ganger.core.node import Node
-from ganger.core.queue import Counts, Queue
+from ganger.core.node import Node, Vitals
+from ganger.core.queue import Counts
 from ganger.core.state import is_todo
 from ganger.faces.http.reply import Answer, answer_json
 from ganger.faces.http.request import Request
@@ -24,19 +24,9 @@ class Reports:
         reasons = [{"code": one.code, "sentence": one.sentence, "fields": dict(one.fields)} for one in why.reasons]
         return answer_json({"id": str(task), "phase": why.status, "reasons": reasons})
 
-    async def queues(self, request: Request) -> Answer:
-        """Every queue with its policy and its counts."""
-        counts = {each.queue: each for each in (await self._engine.counts())[0]}
-        return answer_json([_tell_queue(queue, counts.get(queue.id)) for queue in await self._engine.queues.all()])
-
     async def workers(self, request: Request) -> Answer:
         """Every node that takes tasks, or did a while ago."""
         return answer_json([_tell_worker(node) for node in await self._engine.nodes.all()])
-
-
-def _tell_queue(queue: Queue, counts: Counts | None) -> dict[str, Any]:
-    told = {"id": str(queue.id), "name": queue.name, "paused_until": queue.paused_until, **queue.policy._asdict()}
-    return told | ({} if counts is None else count_states(counts))
 
 
 def count_states(counts: Counts) -> dict[str, Any]:
@@ -49,14 +39,20 @@ def count_states(counts: Counts) -> dict[str, Any]:
 
 
 def _tell_worker(node: Node) -> dict[str, Any]:
+    vitals = node.vitals if node.here else None
     return {
         "id": str(node.id),
         "name": node.name,
         "state": node.state,
-        "slots": node.slots,
+        "slots": node.slots if vitals is None else vitals.slots,
         "queues": node.queues,
         "kinds": node.kinds,
         "labels": node.labels,
         "since": node.since,
         "seen": node.seen,
+        "vitals": None if vitals is None else _tell_vitals(vitals),
     }
+
+
+def _tell_vitals(vitals: Vitals) -> dict[str, Any]:
+    return {field: value for field, value in vitals._asdict().items() if field != "slots"}

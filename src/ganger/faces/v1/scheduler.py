@@ -1,15 +1,18 @@
 """The scheduler: kill, wait, and what runs now."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from ganger.core.errors import BadInput
+from ganger.core.graph import Edge
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, Verdict
+from ganger.core.task import Task
 from ganger.engine.store import Query
 from ganger.faces.http.reply import Answer, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.v1.backend import Backend, sign
-from ganger.wire.v1.answers import Node, tell_node
+from ganger.wire.v1.answers import Node, read_fields, tell_node
 from ganger.wire.v1.words import name_phase, name_state, read_ids
 
 _REMOVED = "removed"
@@ -41,12 +44,20 @@ class Scheduler:
         """The nodes that run now."""
         query = Query(statuses=tuple(map(int, LEASED)), with_parents=True)
         queues = await self._backend.name_queues()
-        told = []
+        fields, told = read_fields(request.query.get("metadata")), []
         for holder in [node.id for node in await self._engine.nodes.all()]:
-            page = await self._engine.find(query._replace(holder=holder, most=self._backend.limits.page))
-            pairs = zip(page.tasks, page.parents, strict=True)
-            told += [tell_node(Node(task, parents, queues), None) for task, parents in pairs]
+            async for task, parents in self._walk(query._replace(holder=holder, most=self._backend.limits.page)):
+                told.append(tell_node(Node(task, parents, queues), fields))
         return answer_json(sorted(told, key=lambda node: int(node["id"])))
+
+    async def _walk(self, query: Query) -> AsyncIterator[tuple[Task, tuple[Edge, ...]]]:
+        while True:
+            page = await self._engine.find(query)
+            for pair in zip(page.tasks, page.parents, strict=True):
+                yield pair
+            if page.next is None:
+                return
+            query = query._replace(after=page.next)
 
 
 def read_given(request: Request) -> list[TaskId]:

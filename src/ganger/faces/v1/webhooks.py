@@ -43,5 +43,5 @@ class Webhooks:
             if draft.webhook is not None:
                 mark = self._backend.entropy.token(_BYTES).hex()
                 nodes[index] = draft._replace(data=[*draft.data, (MARK, mark.encode())])
-                hooks.append(Draft(make_hook(-index - 1, draft.task, draft.webhook, mark, queue), QUEUE, []))
+                hooks.append(Draft(make_hook(-index - 1, draft.task, draft.webhook, mark, queue), QUEUE))
         return nodes + hooks

@@ -24,14 +24,14 @@ _SHOWN: Final = 200
 T = TypeVar("T")
 
 
-class ParentIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ParentIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A parent and what is asked of it: success, finished or failed, or a branch of a condition: then or else."""
 
     id: str | int
     on: str = On.SUCCESS.value
 
 
-class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What is said about a new node. Times are milliseconds.
 
     `parent` is `root`, an id, or `@name` for the node of this request whose `ref` is that name; `parents` are several.
@@ -40,7 +40,7 @@ class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     type: str
     parent: str | int | None = None
-    parents: list[str | int | ParentIn] = []
+    parents: tuple[str | int | ParentIn, ...] = ()
     ref: str | None = None
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
@@ -53,12 +53,12 @@ class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     timeout: int | None = None
     group: str | int | None = None
     limit_key: str | None = None
-    requires: list[str] = []
+    requires: tuple[str, ...] = ()
     open_group: bool = False
     webhook: str | None = None
 
 
-class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A new node."""
 
     metadata: MetadataIn
@@ -98,14 +98,14 @@ class ActionIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Draft(NamedTuple):
-    """A node to be: the task (its queue means nothing yet), the queue's name, and the values beside its spec.
+    """A node to be: the task, the name of its queue, and the values beside its spec.
 
     `webhook` is told when it has ended.
     """
 
     task: NewTask
     queue: str
-    data: list[tuple[str, bytes]]
+    data: Sequence[tuple[str, bytes]] = ()
     webhook: str | None = None
 
 
@@ -120,20 +120,24 @@ def decode(body: bytes, kind: type[T]) -> T:
 _NODES: Final = msgspec.json.Decoder(list[NodeIn] | NodeIn)
 
 
-def read_nodes(body: bytes) -> list[Draft]:
-    """The nodes of a request, in their order; an error says which one is wrong."""
+def read_nodes(body: bytes) -> list[NodeIn]:
+    """The nodes of a request, in their order."""
     try:
         given = _NODES.decode(body)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise BadInput(f"the body is no list of nodes: {error}") from None
-    nodes = given if isinstance(given, list) else [given]
+    return given if isinstance(given, list) else [given]
+
+
+def draft_nodes(nodes: list[NodeIn], queues: Mapping[str, QueueId]) -> list[Draft]:
+    """What becomes of the nodes in these queues, in their order; an error says which one is wrong."""
     places = _find_refs(nodes)
-    return [_draft(index, node, places) for index, node in enumerate(nodes)]
+    return [_draft(index, node, queues[node.metadata.queue], places) for index, node in enumerate(nodes)]
 
 
 def read_node(node: NodeIn) -> Draft:
-    """One node that stands alone."""
-    return _make(node, {})
+    """One node that stands alone; its queue is still to be found."""
+    return _make(node, QueueId(0), {})
 
 
 def _find_refs(nodes: list[NodeIn]) -> dict[str, int]:
@@ -146,19 +150,19 @@ def _find_refs(nodes: list[NodeIn]) -> dict[str, int]:
     return places
 
 
-def _draft(index: int, node: NodeIn, places: Mapping[str, int]) -> Draft:
+def _draft(index: int, node: NodeIn, queue: QueueId, places: Mapping[str, int]) -> Draft:
     try:
-        return _make(node, places)
+        return _make(node, queue, places)
     except GangerError as error:
         raise type(error)(f"node {index} of the request: {error.message}", **error.fields, index=index) from None
 
 
-def _make(node: NodeIn, places: Mapping[str, int]) -> Draft:
+def _make(node: NodeIn, queue: QueueId, places: Mapping[str, int]) -> Draft:
     said = node.metadata
     kind = read_type(said.type)
     spec, values = _divide(kind, node.data)
     task = NewTask(
-        QueueId(0), kind, make_spec(kind, spec), said.priority, said.delay,
+        queue, kind, make_spec(kind, spec), said.priority, said.delay,
         parents=_edges(said, places),
         join=said.join,
         group=0 if said.group is None else _resolve(said.group, places, "group"),
@@ -168,7 +172,7 @@ def _make(node: NodeIn, places: Mapping[str, int]) -> Draft:
         retry=None if said.retries is None else read_retries(said.retries),
         timeout=said.timeout,
         limit_key=said.limit_key,
-        requires=tuple(said.requires),
+        requires=said.requires,
         open_group=said.open_group,
     )  # fmt: skip
     return Draft(task, said.queue, values, said.webhook)
@@ -182,14 +186,18 @@ def read_retries(retries: int) -> str:
 
 def _describe(data: Mapping[str, Any]) -> str | None:
     """What lists show of a node that says nothing about itself."""
-    words = [data.get("command"), *(args if isinstance(args := data.get("args"), list) else ())]
+    if "command" not in data:
+        return None
+    words = [data["command"], *(args if isinstance(args := data.get("args"), list) else ())]
     text = " ".join(word for word in words if isinstance(word, str))[:_SHOWN]
     return text if text.isprintable() and text else None
 
 
-def _divide(kind: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+def _divide(kind: str, data: dict[str, Any]) -> tuple[dict[str, Any], Sequence[tuple[str, bytes]]]:
     """What is the spec, and what are values beside it, with their marks."""
     keys = list_spec_keys(kind)
+    if keys.issuperset(data):
+        return data, ()
     spec = {key: value for key, value in data.items() if key in keys}
     return spec, [pair for key, value in data.items() if key not in keys for pair in pack_value(key, ValueIn(value))]
 

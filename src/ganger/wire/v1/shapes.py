@@ -128,26 +128,36 @@ class WhyTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasons: list[ReasonTold]
 
 
-class QueueTold(msgspec.Struct, frozen=True):
-    """A queue, its policy and its counts."""
+class VitalsTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a worker is, as it told last: slots in use, nodes that it has, and the load and memory of its machine.
 
-    id: str
-    name: str
-    paused_until: int
-    total: int = 0
-    todo: int = 0
-    states: dict[str, int] = {}
+    `memory` are the bytes in use of `size`. `trouble` says why it takes no work; empty if it does.
+    """
+
+    used: int
+    held: int
+    load: float
+    memory: int
+    size: int
+    trouble: str
 
 
-class WorkerTold(msgspec.Struct, frozen=True):
-    """A process that takes tasks."""
+class WorkerTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A process that takes tasks. `queues` and `kinds` are all that it takes; null: every one.
+
+    `vitals` is null of one that is gone, or that tells nothing of itself.
+    """
 
     id: str
     name: str
     state: str
     slots: int | None
+    queues: list[str] | None
+    kinds: list[str] | None
+    labels: list[str]
     since: int
     seen: int
+    vitals: VitalsTold | None
 
 
 class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,8 +214,8 @@ class GraphTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pagination: Pagination | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What went wrong (RFC 9457). `code` never changes."""
+class Problem(msgspec.Struct, frozen=True):
+    """What went wrong (RFC 9457). `code` never changes. A door may add members of its own."""
 
     type: str
     title: str
@@ -219,6 +229,7 @@ PARAMETERS: Final[dict[str, str]] = {
     "after": "Only events behind this position.",
     "attempt": "The attempt (its fence) whose output is read; the newest that has some unless given.",
     "descendants": "Whether all nodes below go too; else they get the parents of the removed one.",
+    "drop": "Whether nodes that wait are cancelled first.",
     "follow": "Whether the answer goes on as server-sent events until the node has ended.",
     "group": "Only members of this group.",
     "id": "Ids with commas between them.",

@@ -5,7 +5,7 @@ from typing import Final, assert_never
 from ganger.core.errors import BadInput
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, status_of
-from ganger.core.task import Kind
+from ganger.core.task import PLUGIN, Kind
 
 SHELL_COMMAND: Final = "shell command"
 UNKNOWN: Final = "unknown"
@@ -20,9 +20,17 @@ def name_type(kind: str) -> str:
     return SHELL_COMMAND if kind == Kind.SHELL else kind
 
 
+_KINDS: Final = {name_type(kind): kind.value for kind in Kind} | {kind.value: kind.value for kind in Kind}
+
+
 def read_type(name: str) -> str:
-    """The kind that a node type means; whether there is such a kind is the engine's question."""
-    return Kind.SHELL if name == SHELL_COMMAND else name
+    """The kind that a node type means. What a plugin may be called is the engine's question."""
+    if (kind := _KINDS.get(name)) is not None:
+        return kind
+    if name.startswith(PLUGIN):
+        return name
+    known = ", ".join(sorted({name_type(kind) for kind in Kind}))
+    raise BadInput(f"{name!r:.80} is no type of nodes; use one of {known}, or {PLUGIN}<name>", field="type")
 
 
 def name_state(code: int) -> str:
