@@ -10,7 +10,7 @@ LOCKED := pyproject.toml uv.lock scripts/bootstrap
 SOURCES := $(wildcard src tests bench examples scripts)
 WORKERS ?= 2
 ARGS ?=
-FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
+FULL := GANGER_TEST_STRICT=1 GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000
 
@@ -25,12 +25,13 @@ test: check ## run every check and every test (sets itself up)
 	$(PYTHON) -m pytest -q $(wildcard tests/system tests/chaos)
 
 figures: .venv/.dev ## check the figures of reliability in their full sizes (takes hours)
-	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/system/test_dead_workers.py \
+	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/chaos/test_disk_faults.py \
+	  tests/chaos/test_disk_full.py tests/system/test_dead_workers.py \
 	  tests/system/test_guardian_restarts.py tests/system/test_guardian_kills.py tests/system/test_kills.py \
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
 	  tests/system/test_join.py tests/system/test_many_conditions.py \
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
-	  tests/protocol/v1/test_crowd.py
+	  tests/system/test_crowd.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)

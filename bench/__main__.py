@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from bench.machine import describe_machine, has_no_disk
 from bench.report import Outcome, describe_outcome, write_json
 from bench.rounds import Load, derive, take_rounds
 from bench.suites.commands import open_commands_suite
+from bench.suites.databases import open_databases_suite
 from bench.suites.engine import open_engine_suite
 from bench.suites.http import open_http_suite
 from bench.suites.jobs import open_jobs_suite
@@ -35,7 +36,7 @@ _NOT_MEASURED = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _leave)
-    with _workplace(options.dir) as place, _suites()[options.suite](place.parent, options.quick) as suite:
+    with _workplace(options.dir) as place, _open_suite(options, place.parent) as suite:
         if options.svg is not None and not suite.panels:
             raise SystemExit(f"the suite {suite.name} has no chart: leave out --svg")
         outcome = replace(run_suite(suite, place, options.rounds, options.only), quick=options.quick)
@@ -47,9 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _NOT_MEASURED if outcome.missing else 0
 
 
+def _open_suite(options: argparse.Namespace, beside: Path) -> AbstractContextManager[Suite]:
+    if options.suite == "databases":
+        return open_databases_suite(beside, options.quick, options.queued, options.growth)
+    return _suites()[options.suite](beside, options.quick)
+
+
 def _suites() -> Mapping[str, OpenSuite]:
     return {
         "commands": open_commands_suite,
+        "databases": open_databases_suite,
         "engine": open_engine_suite,
         "http": open_http_suite,
         "jobs": open_jobs_suite,
@@ -67,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "suite",
         choices=sorted(_suites()),
-        help="commands: `true` beside xargs and parallel, goal 7; engine: the engine alone, goals 1, 2, 3, 6, 12, 13; "
+        help="commands: `true` beside xargs and parallel, goal 7; databases: PostgreSQL beside "
+        "PgQueuer and Procrastinate, goals 4, 12; engine: the engine alone, goals 1, 2, 3, 6, 12, 13; "
         "http: the API beside servers that only echo, goal 8; "
         "jobs: websocket workers beside the same frames without jobs, goal 9; "
         "peers: whole systems with their workers, and commands, goals 1, 2, 3, 5, 7, 14",
@@ -79,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_rounds, default=_LEAST_ROUNDS, help="alternating rounds, at least 3")
     parser.add_argument("--quick", action="store_true", help="smaller sizes: a look, not a figure to publish")
     parser.add_argument("--only", metavar="TEXT", help="run only the loads with this text in a figure's key")
+    parser.add_argument("--queued", metavar="N", type=int, help="databases: so many tasks in the deep queue")
+    parser.add_argument("--growth", metavar="MINUTES", type=float, help="databases: also look how tables grow")
     parser.add_argument(
         "--dir", type=Path, default=Path(tempfile.gettempdir()), help="where to write; must be on a disk"
     )

@@ -37,6 +37,11 @@ def stamp() -> None:
     os.write(_open_bell(os.getpid()), _STAMP.pack(time.perf_counter()))
 
 
+def ring(folder: Path) -> None:
+    """Stamp from a process that no place was announced to."""
+    os.write(_open_bell_in(folder), _STAMP.pack(time.perf_counter()))
+
+
 async def note_async() -> None:
     note()
 
@@ -67,7 +72,12 @@ def _open_tally(thread: int) -> Tally:
 
 @cache
 def _open_bell(_process: int) -> int:
-    return os.open(Path(find_place().folder) / "bell", os.O_WRONLY)
+    return _open_bell_in(Path(find_place().folder))
+
+
+@cache
+def _open_bell_in(folder: Path) -> int:
+    return os.open(folder / "bell", os.O_WRONLY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from ganger.engine import engine, explain, nodes, queues
+from ganger.engine import contents, engine, explain, nodes, queues
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "engine.md"
 
@@ -22,6 +22,7 @@ _PARTS: Final = (
     ("Tasks: `engine`", engine, "Engine"),
     ("Queues: `engine.queues`", queues, "Queues"),
     ("Nodes: `engine.nodes`", nodes, "Nodes"),
+    ("Large values: `engine.contents`", contents, "Contents"),
 )
 
 

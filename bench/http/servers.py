@@ -65,3 +65,4 @@ def _run(words: Sequence[str], said: str) -> Iterator[tuple[subprocess.Popen[str
         # In order, so that a guardian ends as well.
         process.terminate()
         process.wait(_STOP)
+        getattr(process, said).close()

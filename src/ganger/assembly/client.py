@@ -14,11 +14,13 @@ from typing import Any, Final
 
 from ganger.assembly.embedded import open_engine
 from ganger.assembly.location import locate
+from ganger.assembly.registry import open_inbox
 from ganger.assembly.settings import load
 from ganger.client.app import DEFAULT_NAME, App
 from ganger.client.bridge import ThreadBridge
 from ganger.client.calls import Call
 from ganger.client.conditions import fill_in as fill_in_condition
+from ganger.client.inbox import Inbox
 from ganger.client.outbox import Row, row_for
 from ganger.client.references import fill_in
 from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, Transport, Why
@@ -207,3 +209,10 @@ class Ganger(App):
     def outbox_row(self, call: Call[Any]) -> Row:
         """The row to be inserted into the application's own outbox: see `client/outbox.py`."""
         return row_for(call, SystemEntropy())
+
+    def using(self, connection: Any) -> Inbox:
+        """Where calls are written in a transaction of the application's own: see `client/inbox.py`.
+
+        BadInput if the store is not in a PostgreSQL database.
+        """
+        return open_inbox(load(Path.cwd(), store=self.store), connection)

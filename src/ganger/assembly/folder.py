@@ -1,15 +1,24 @@
 """The folder of a node: what makes the next process of the same name the same node."""
 
+import fcntl
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ganger.core.clock import Entropy
 from ganger.core.errors import NodeTaken
-from ganger.runtime.disk import translated, try_lock
+from ganger.core.ids import Fence, NodeId, TaskId
+from ganger.node.functions.note import read_last
+from ganger.node.functions.options import FunctionOptions
+from ganger.runtime.disk import opened, translated, try_lock
+
+FUNCTIONS: Final = "functions"
+"""What its processes that execute functions leave is in the folder of this name."""
 
 _TOKEN_BYTES: Final = 16
+_TRIES: Final = 100
 
 
 class NodeFolder:
@@ -27,7 +36,7 @@ class NodeFolder:
         with translated(f"use the node's folder {path}"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            if not try_lock(lock):
+            if not _try_some_times(lock):
                 os.close(lock)
                 raise NodeTaken(f"another process runs the node of {path}: stop it, or use another name")
             token = _read(path / "token") or entropy.token(_TOKEN_BYTES).hex()
@@ -37,10 +46,24 @@ class NodeFolder:
             _write(path / "pid", str(os.getpid()))
         return cls(path, lock, token, epoch)
 
+    def note_node(self, node: NodeId) -> None:
+        """Write down under which registration this process is known: whoever finds it dead can tell what it held."""
+        with translated(f"use the node's folder {self.path}"):
+            _write(self.path / "node", str(node))
+
     def close(self) -> None:
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
+
+
+def _try_some_times(lock: int) -> bool:
+    """Whoever looks from outside whether the lock is free has it for an instant."""
+    for _ in range(_TRIES):
+        if try_lock(lock):
+            return True
+        os.sched_yield()
+    return False
 
 
 def find_process(path: Path) -> int | None:
@@ -55,6 +78,52 @@ def find_process(path: Path) -> int | None:
         lock, opened = (path / "lock").stat(), Path(f"/proc/{pid}/fd")
         return int(pid) if any(_is_same(lock, opened / number) for number in os.listdir(opened)) else None
     return None
+
+
+class Neighbour(NamedTuple):
+    """Another node's folder, looked at from outside."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def find_process(self) -> int | None:
+        return find_process(self.path)
+
+    def read_node(self) -> NodeId | None:
+        number = _read(self.path / "node")
+        return NodeId(int(number)) if number.isdecimal() else None
+
+    def is_taken(self) -> bool:
+        """Found out by taking the lock for a moment, shared, so that two who ask do not hinder each other."""
+        try:
+            with opened(self.path / "lock", os.O_RDONLY) as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        return False
+
+    def read_epoch(self) -> int:
+        return read_epoch(self.path)
+
+    def read_last(self) -> frozenset[tuple[TaskId, Fence]] | None:
+        return read_last(FunctionOptions(self.path / FUNCTIONS).notes)
+
+
+def locate_nodes(database: Path) -> Path:
+    """Where the nodes of a store have their folders: beside its file."""
+    path = database.absolute()
+    return path.with_name(f"{path.name}-nodes")
+
+
+def list_neighbours(folder: Path) -> Iterator[Neighbour]:
+    """The nodes that keep their folders in this one."""
+    with suppress(FileNotFoundError):
+        yield from (Neighbour(path) for path in sorted(folder.iterdir()) if (path / "lock").exists())
 
 
 def _is_same(file: os.stat_result, path: Path) -> bool:

@@ -7,7 +7,16 @@ from ganger.assembly.settings import Settings
 from ganger.core.errors import BadInput
 
 _REMOTE: Final = frozenset({"http", "https"})
-_SERVERS: Final = frozenset({"postgresql", "postgres"})
+_SERVERS: Final = {
+    "postgresql": "ganger-postgres",
+    "postgres": "ganger-postgres",
+    "mongodb": "ganger-mongo",
+    "mongodb+srv": "ganger-mongo",
+}
+"""Database servers by the scheme of their URLs, and what the files are called that a machine keeps for them."""
+
+
+BUCKET: Final = "s3://"
 
 
 class Location(NamedTuple):
@@ -33,24 +42,34 @@ def locate(settings: Settings) -> Location | None:
     if scheme != "sqlite":
         return None
     database = _path(rest)
-    blobs = Path(settings.blobs) if settings.blobs else database.with_name(database.name + "-blobs")
-    return Location(database, blobs)
+    return Location(database, _locate_blobs(settings, database))
 
 
 def locate_own(settings: Settings) -> Location | None:
-    """Where this machine keeps what is its own: beside the store's file, or in this folder if a server has the tasks.
+    """Where this machine keeps what is its own: beside the store's file, or in its home if a server has the tasks.
 
     None for a store that ends with the process.
     """
     if not is_served(settings):
         return locate(settings)
-    place = Path.cwd() / "ganger-postgres"
-    return Location(place, Path(settings.blobs) if settings.blobs else place.with_name(f"{place.name}-blobs"))
+    place = Path.cwd() / settings.home / _SERVERS[_scheme(settings)]
+    return Location(place, _locate_blobs(settings, place))
+
+
+def _locate_blobs(settings: Settings, database: Path) -> Path:
+    """The folder of large data. With a bucket there is none: what is in the bucket stays there."""
+    if settings.blobs and not settings.blobs.startswith(BUCKET):
+        return Path(settings.blobs)
+    return database.with_name(f"{database.name}-blobs")
 
 
 def is_served(settings: Settings) -> bool:
     """Does a database server have the tasks?"""
-    return settings.store.partition(":")[0] in _SERVERS
+    return _scheme(settings) in _SERVERS
+
+
+def _scheme(settings: Settings) -> str:
+    return settings.store.partition(":")[0]
 
 
 def _path(rest: str) -> Path:

@@ -3,22 +3,26 @@
 import gc
 import os
 import pwd
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ganger.assembly.folder import NodeFolder
+from ganger.assembly.folder import FUNCTIONS, NodeFolder, locate_nodes
+from ganger.assembly.inheriting import inherit
 from ganger.assembly.key import open_key
-from ganger.assembly.location import is_remote, locate_own
+from ganger.assembly.location import is_remote, is_served, locate_own
+from ganger.assembly.plugins import read_plugins
 from ganger.assembly.registry import Parts, make_far_source, open_far, open_parts
 from ganger.assembly.secrets import open_secrets
 from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
+from ganger.assembly.tracing import trace_attempts
 from ganger.core.clock import Clock, Entropy
 from ganger.core.ids import Fence, TaskId
 from ganger.core.task import Kind
@@ -60,14 +64,16 @@ _COMMANDS: Final = frozenset({Kind.COMMAND, Kind.SHELL})
 class NodeWishes:
     """What else a node may be told. `folder` None: beside the store. `processes` execute functions.
 
-    `paths` are where functions and plugins are looked for first. `plugins` False ignores queues that name one. `home`
-    is where commands run and what they find in their environment; None is the home of the user.
+    `paths` are where functions and plugins are looked for first. `plugins` False ignores queues that name one. `named`
+    says what some plugins are, besides the settings. `home` is where commands run and what they find in their
+    environment; None is the home of the user.
     """
 
     folder: Path | None = None
     processes: int = 1
     paths: tuple[str, ...] = ()
     plugins: bool = True
+    named: Mapping[str, str] = field(default_factory=dict)
     home: Home | None = None
     upkeep: bool = True
 
@@ -100,9 +106,13 @@ async def open_node(
             ground, parts = await _break_ground(stack, settings, telemetry)
         folder = NodeFolder.open(_place(stack, settings, options, wishes), ground.entropy)
         stack.callback(folder.close)
-        bench = _Bench(ground, folder, replace(options, sign=ground.sign), wishes, telemetry)
+        trace = trace_attempts(settings, ground.engine, telemetry)
+        options = replace(options, sign=ground.sign, joined=folder.note_node, trace=trace)
+        wishes = replace(wishes, named={**read_plugins(settings.plugins), **wishes.named})
+        bench = _Bench(ground, folder, options, wishes, telemetry)
         told = _tell_store(settings)
-        for service in await _upkeep(stack, bench, parts, told) if wishes.upkeep and parts is not None else ():
+        upkeep = parts is not None and wishes.upkeep and await _upkeep(stack, settings, bench, parts, told)
+        for service in upkeep or ():
             stack.push_async_callback(service.stop)
             await service.start()
         opened, reporting = bench.build(told)
@@ -152,7 +162,9 @@ async def _reach(stack: AsyncExitStack, settings: Settings, telemetry: Telemetry
     return Ground(engine, clock, SystemEntropy(), engine.pass_token, source, secrets)
 
 
-async def _upkeep(stack: AsyncExitStack, bench: "_Bench", parts: Parts, told: dict[str, str]) -> Sequence[Service]:
+async def _upkeep(
+    stack: AsyncExitStack, settings: Settings, bench: "_Bench", parts: Parts, told: dict[str, str]
+) -> Sequence[Service]:
     """What must be done again and again; files, ports, addresses and commands of conditions are asked from here."""
     engine, telemetry = bench.ground.engine, bench.telemetry
     errands = bench.make_errands(told)
@@ -166,6 +178,7 @@ async def _upkeep(stack: AsyncExitStack, bench: "_Bench", parts: Parts, told: di
         Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
         Judge(engine, parts.clock, probes, telemetry=telemetry),
         Scheduler(engine, parts.clock, telemetry=telemetry),
+        *inherit(settings, engine, parts.clock, telemetry),
     )
 
 
@@ -186,16 +199,15 @@ def locate_folder(settings: Settings, name: str) -> Path | None:
     if is_remote(settings):
         return Path.cwd() / "ganger-nodes" / name
     found = locate_own(settings)
-    if found is None:
-        return None
-    path = found.database.absolute()
-    return path.with_name(f"{path.name}-nodes") / name
+    return None if found is None else locate_nodes(found.database) / name
 
 
 def _tell_store(settings: Settings) -> dict[str, str]:
     """The store as an attempt is told it, which may run in another folder."""
     if is_remote(settings):
         return {"GANGER_URL": settings.store}
+    if is_served(settings):
+        return {"GANGER_STORE": settings.store, "GANGER_HOME": str(Path.cwd() / settings.home)}
     scheme, _, rest = settings.store.partition(":")
     path = Path(rest.removeprefix("//"))
     return {"GANGER_STORE": f"sqlite:{path.absolute()}"} if scheme == "sqlite" else {}
@@ -263,24 +275,34 @@ class _Bench(NamedTuple):
 
     def _make_functions(self, source: EngineSource, reporting: Reporting) -> FunctionExecutor:
         options = FunctionOptions(
-            self.folder.path / "functions", processes=self.wishes.processes, paths=self.wishes.paths
+            self.folder.path / FUNCTIONS, processes=self.wishes.processes, paths=self.wishes.paths
         )
         return FunctionExecutor(
             options,
             self.ground.clock,
             report=reporting.note,
             read=source.result,
+            secrets=self.ground.secrets,
             telemetry=self.telemetry,
         )
 
     def _make_plugins(self) -> PluginExecutor:
-        paths = os.pathsep.join([*self.wishes.paths, *filter(None, sys.path)])
-        environment = {**self._home().environment, "PYTHONPATH": paths}
-        return PluginExecutor(self._guard("plugins"), environment, self.folder.path / "papers", self.wishes.paths)
+        searched = os.pathsep.join([*self.wishes.paths, *filter(None, sys.path)])
+        environment = {**self._home().environment, "PYTHONPATH": searched}
+        papers, secrets = self.folder.path / "papers", self.ground.secrets
+        guardian, paths, named = self._guard("plugins"), self.wishes.paths, self.wishes.named
+        return PluginExecutor(guardian, environment, papers, paths, named, secrets=secrets)
 
 
 def find_home() -> Home:
     """The user's home, and a plain environment."""
     user = pwd.getpwuid(os.getuid())
-    environment = {"PATH": PLAIN_PATH, "HOME": user.pw_dir, "LANG": "C.UTF-8", "USER": user.pw_name}
+    path = _find_ourselves(PLAIN_PATH, Path(sys.executable).parent)
+    environment = {"PATH": path, "HOME": user.pw_dir, "LANG": "C.UTF-8", "USER": user.pw_name}
     return Home(environment, Path(user.pw_dir))
+
+
+def _find_ourselves(path: str, folder: Path) -> str:
+    """The path, and behind it the folder of this program if it is found nowhere else: commands speak through it."""
+    known = shutil.which("ganger", path=path) is not None or not (folder / "ganger").exists()
+    return path if known else f"{path}{os.pathsep}{folder}"

@@ -3,11 +3,12 @@
 What only some need, and what takes long to load, is loaded here when it is wanted.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ganger.assembly.location import is_remote, locate_own
+from ganger.assembly.location import BUCKET, Location, is_remote, locate_own
 from ganger.assembly.settings import Settings
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     from ganger.assembly.otel import OpenTelemetry
     from ganger.assembly.remote.engine import RemoteEngine
     from ganger.assembly.remote.source import RemoteSource
+    from ganger.client.inbox import Inbox
+    from ganger.databases.mongo.collections import Collections
+    from ganger.engine.stores.mongo import MongoStore
+    from ganger.engine.stores.mongo.faces import MongoFaces
     from ganger.engine.stores.postgres import PostgresStore
     from ganger.node.options import NodeOptions
 
-_STORES: Final = "use sqlite:<path>, postgresql://<user>@<host>/<database> or memory:"
+_STORES: Final = "use sqlite:<path>, postgresql://<user>@<host>/<database>, mongodb://<host>/<database> or memory:"
 
 
 class Parts(NamedTuple):
@@ -53,17 +58,53 @@ async def open_parts(
             case "sqlite" if found is not None:
                 store = await SqliteStore.open(found.database, clock, entropy, rank=rank)
                 stack.push_async_callback(store.close)
-                blobs = await FileBlobs.open(found.blobs, clock, entropy)
-                yield Parts(store, blobs, clock, entropy)
+                yield Parts(store, await _open_blobs(settings, found, clock, entropy), clock, entropy)
             case "postgresql" | "postgres" if found is not None:
-                served = await _open_postgres(settings.store, clock, entropy)
+                served = await _open_postgres(settings, clock, entropy)
                 stack.push_async_callback(served.close)
-                yield Parts(served, await FileBlobs.open(found.blobs, clock, entropy), clock, entropy)
+                yield Parts(served, await _open_blobs(settings, found, clock, entropy), clock, entropy)
+            case "mongodb" | "mongodb+srv" if found is not None:
+                shared = await _open_mongo(settings, clock, entropy)
+                stack.push_async_callback(shared.close)
+                yield Parts(shared, await _open_blobs(settings, found, clock, entropy), clock, entropy)
             case _ if is_remote(settings):
                 said = "this needs the store itself, and its address is that of a server: do it on the server's machine"
                 raise BadInput(f"{said}, with --store sqlite:<path>", store=settings.store)
             case _:
                 raise BadInput(f"no store is called {scheme!r}; {_STORES}", store=settings.store)
+
+
+def open_inbox(settings: Settings, connection: Any) -> "Inbox":
+    """The inbox of the store in the database of this connection; BadInput if the store is not in PostgreSQL."""
+    from ganger.client.inbox import Inbox
+    from ganger.runtime.entropy import SystemEntropy
+
+    scheme = settings.store.partition(":")[0]
+    if scheme not in ("postgresql", "postgres"):
+        said = "a task is written in a transaction of yours only where the store is in the same PostgreSQL database"
+        raise BadInput(f"{said}: use an outbox", scheme=scheme)
+    with _needing_driver():
+        from ganger.databases.postgres.address import read_address
+    address = read_address(settings.store)
+    return Inbox(address.schema, address.channel, connection, SystemEntropy())
+
+
+def open_collections(url: str) -> "Collections":
+    """The collections of a MongoDB store's own database. Its driver is there: the store was opened with it."""
+    from ganger.databases.mongo.collections import Collections
+
+    return Collections(url)
+
+
+def find_faces(store: Store) -> "MongoFaces | None":
+    """Who knows the object ids of a store in which strangers give some; None for other stores."""
+    # Whoever has opened such a store has loaded it.
+    if "ganger.engine.stores.mongo" not in sys.modules:
+        return None
+    from ganger.engine.stores.mongo import MongoStore
+    from ganger.engine.stores.mongo.faces import MongoFaces
+
+    return MongoFaces(store.database) if isinstance(store, MongoStore) else None
 
 
 def load_exporter() -> "OpenTelemetry":
@@ -77,14 +118,51 @@ def load_exporter() -> "OpenTelemetry":
     return open_exporter()
 
 
-async def _open_postgres(url: str, clock: Clock, entropy: Entropy) -> "PostgresStore":
+async def _open_blobs(settings: Settings, found: Location, clock: Clock, entropy: Entropy) -> Blobs:
+    if not settings.blobs.startswith(BUCKET):
+        return await FileBlobs.open(found.blobs, clock, entropy)
     try:
+        from ganger.engine.blobs.bucket import BucketPlace
+        from ganger.engine.blobs.s3 import S3Blobs
+    except ModuleNotFoundError as missing:
+        if missing.name != "obstore":
+            raise
+        raise BadInput("large data in a bucket need obstore: pip install 'ganger[s3]'", field="blobs") from None
+    bucket, _, prefix = settings.blobs.removeprefix(BUCKET).partition("/")
+    if not bucket:
+        raise BadInput("blobs names no bucket; write s3://bucket or s3://bucket/prefix", field="blobs")
+    if any((settings.s3_key, settings.s3_secret)) and not all((settings.s3_key, settings.s3_secret)):
+        raise BadInput("s3_key and s3_secret are set together, or neither of them", field="s3_key")
+    place = BucketPlace(
+        bucket, prefix.strip("/"), settings.s3_endpoint, settings.s3_region, settings.s3_key, settings.s3_secret
+    )
+    return await S3Blobs.open(place, clock, entropy)
+
+
+async def _open_postgres(settings: Settings, clock: Clock, entropy: Entropy) -> "PostgresStore":
+    with _needing_driver():
         from ganger.engine.stores.postgres import PostgresStore
+    return await PostgresStore.open(settings.store, clock, entropy, read_url=settings.read_url or None)
+
+
+async def _open_mongo(settings: Settings, clock: Clock, entropy: Entropy) -> "MongoStore":
+    try:
+        from ganger.engine.stores.mongo import MongoStore
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("pymongo", "bson"):
+            raise
+        raise BadInput("a MongoDB store needs its driver: pip install 'ganger[mongodb]'") from None
+    return await MongoStore.open(settings.store, clock, entropy)
+
+
+@contextmanager
+def _needing_driver() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if missing.name != "asyncpg":
             raise
         raise BadInput("a PostgreSQL store needs its driver: pip install 'ganger[postgres]'") from None
-    return await PostgresStore.open(url, clock, entropy)
 
 
 def open_far(settings: Settings, telemetry: Telemetry = SILENT) -> "AbstractAsyncContextManager[RemoteEngine]":

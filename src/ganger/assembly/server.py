@@ -1,7 +1,6 @@
 """The HTTP server: uvicorn inside of our own event loop, as a service beside the others."""
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 import tempfile
@@ -14,8 +13,12 @@ from typing import Final, NamedTuple
 
 import uvicorn
 
+from ganger.assembly.disbatch import list_disbatch_routes
+from ganger.assembly.inheriting import inherit
 from ganger.assembly.jobs import open_jobs, read_plan
+from ganger.assembly.jobs_roll import RollService, find_roll
 from ganger.assembly.key import open_key
+from ganger.assembly.listening import bind_server, name_hosts, name_url
 from ganger.assembly.location import locate_own
 from ganger.assembly.registry import open_parts
 from ganger.assembly.settings import Settings
@@ -23,7 +26,7 @@ from ganger.assembly.tokens import Keepers, TokenFile
 from ganger.assembly.tracing import trace_tasks
 from ganger.assembly.webhooks import WebhookService, read_rule
 from ganger.core.clock import Clock
-from ganger.core.errors import BadInput, Conflict
+from ganger.core.errors import BadInput
 from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
 from ganger.engine.collecting import Collector
@@ -38,11 +41,10 @@ from ganger.faces.http.metrics import list_metric_routes
 from ganger.faces.http.news import News
 from ganger.faces.http.openapi import Wording, list_description_routes
 from ganger.faces.http.protocol import guard
-from ganger.faces.http.routes import Table
+from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.sockets import guard_socket
 from ganger.faces.http.streams import StreamPlan, StreamSocket
 from ganger.faces.http.visits import Visits
-from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.door import WorkerDoor
 from ganger.faces.jobs.door import list_routes as list_job_routes
 from ganger.faces.v1.backend import Backend
@@ -56,45 +58,15 @@ from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.disbatch.shapes import PARAMETERS as DISBATCH_PARAMETERS
 from ganger.wire.jobs.shapes import PARAMETERS as JOB_PARAMETERS
 from ganger.wire.v1.remote import PARAMETERS as REMOTE_PARAMETERS
 from ganger.wire.v1.shapes import PARAMETERS, Problem
 
-HOST: Final = "127.0.0.1"
-PORT: Final = 8470
 _LOOK_AGAIN: Final = 1.0
 _GRACE: Final = 5
-_BACKLOG: Final = 2_048
 _HEARD: Final = 64 << 10
 """The largest message that is taken from a websocket; none is listened to."""
-_SENDING: Final = 256 << 10
-"""So much waits in the kernel for a client that does not read; by itself it would be megabytes for each."""
-_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-class Address(NamedTuple):
-    """Where the server listens. `fixed`: that port or none; else a free one if it is taken."""
-
-    host: str
-    port: int
-    fixed: bool
-
-    @property
-    def loopback(self) -> bool:
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
-
-
-def read_address(listen: str) -> Address:
-    """`host:port`, `[v6]:port`, a port alone, or nothing for the default."""
-    if not listen:
-        return Address(HOST, PORT, fixed=False)
-    host, colon, port = listen.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) < 1 << 16) or (colon and not host):
-        raise BadInput(f"listen is {listen!r:.80}; write 127.0.0.1:{PORT} or [::1]:{PORT}", field="listen")
-    return Address(host.removeprefix("[").removesuffix("]") or HOST, int(port), fixed=True)
 
 
 class OpenServer(NamedTuple):
@@ -132,37 +104,25 @@ async def open_server(
         visits = Visits(keeper, limits.visits)
         jobs = await open_jobs(read_plan(settings), engine, keeper, telemetry)
         meter = Meter(engine.store, clock, telemetry)
-        rule, sign = read_rule(settings), _make_sign(settings)
+        rule, sign, traced = read_rule(settings), _make_sign(settings), bool(settings.traces)
         hooks = WebhookService(settings, engine, clock, SystemEntropy(), telemetry=telemetry)
         await stack.enter_async_context(trace_tasks(settings, engine, telemetry))
-        traced = bool(settings.traces)
+        doors = [*list_job_routes(jobs), *await list_disbatch_routes(settings, engine, stack)]
         table = await _list_routes(
-            engine, news, visits, limits, sign, jobs=jobs, meter=meter, outbound=rule, traces=traced
+            engine, news, visits, limits, sign, doors=doors, meter=meter, outbound=rule, traces=traced
         )
-        hosts = _name_hosts(settings)
-        workers = WorkerDoor(jobs)
+        hosts, workers = name_hosts(settings), WorkerDoor(jobs)
         streams = StreamPlan(
             workers.find, workers.owns, hosts, limits, jobs.limits.frame, workers.protocols, telemetry
         ).bind()
         door = HttpDoor(table, keeper, clock, visits, hosts=hosts, limits=limits, telemetry=telemetry)
         service = HttpService(door, tokens, news, sock, context, limits=limits, streams=streams, telemetry=telemetry)
-        for part in (meter, hooks, service):
+        roll = RollService(find_roll(settings), jobs.workers, telemetry=telemetry)
+        for part in (meter, hooks, roll, service):
             stack.push_async_callback(part.stop)
             await part.start()
         await service.up.wait()
         yield OpenServer(name_url(settings, sock), tokens, made, service)
-
-
-@contextmanager
-def bind_server(settings: Settings, *, insecure: bool = False) -> Iterator[socket.socket]:
-    """The socket on which a server will listen, closed at the end; so its address is known before it serves."""
-    address = read_address(settings.listen)
-    _refuse_unsafe(address, settings, insecure)
-    sock = _bind(address)
-    try:
-        yield sock
-    finally:
-        sock.close()
 
 
 @asynccontextmanager
@@ -176,6 +136,7 @@ async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> 
             keep_up(parts.store, parts.clock, telemetry=telemetry),
             Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
             Scheduler(engine, parts.clock, telemetry=telemetry),
+            *inherit(settings, engine, parts.clock, telemetry),
         )
         for service in upkeep:
             stack.push_async_callback(service.stop)
@@ -187,15 +148,6 @@ def _read_rate(text: str) -> float:
     if not (text.isascii() and text.isdecimal() and len(text) < 8):
         raise BadInput(f"rate is {text!r:.40}; give whole requests a second, or 0 for any number", field="rate")
     return float(text)
-
-
-def _refuse_unsafe(address: Address, settings: Settings, insecure: bool) -> None:
-    if not address.loopback and not settings.tls_cert and not insecure:
-        raise BadInput(
-            f"{address.host} can be reached from other machines, and tokens would travel in the clear: set tls_cert "
-            "and tls_key, listen on 127.0.0.1, or say --insecure",
-            field="listen",
-        )
 
 
 def _load_tls(settings: Settings) -> ssl.SSLContext | None:
@@ -225,52 +177,6 @@ def keep_tokens(database: Path, clock: Clock) -> TokenFile:
     return TokenFile(database.absolute().with_name(f"{database.name}-tokens"), clock, SystemEntropy())
 
 
-def _name_hosts(settings: Settings) -> frozenset[str] | None:
-    """The names by which the server may be called. On every address of the machine they are not known: then by any."""
-    address = read_address(settings.listen)
-    more = frozenset(name.strip().lower() for name in settings.hosts.split(",") if name.strip())
-    if not address.loopback and not more:
-        return None
-    own = f"[{address.host}]" if ":" in address.host else address.host.lower()
-    return _LOCAL | more | {own}
-
-
-def _bind(address: Address) -> socket.socket:
-    if not address.fixed:
-        with suppress(OSError):
-            return _listen(address.host, address.port)
-        address = address._replace(port=0)
-    try:
-        return _listen(address.host, address.port)
-    except OSError as error:
-        raise Conflict(
-            f"cannot listen on {address.host}:{address.port}: {error.strerror}", host=address.host, port=address.port
-        ) from None
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns off Nagle's delay only on sockets that say that they are TCP.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENDING)
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
-
-
-def name_url(settings: Settings, sock: socket.socket) -> str:
-    """The address under which a server on this socket is reached from here."""
-    address = read_address(settings.listen)
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{'https' if settings.tls_cert else 'http'}://{host}:{sock.getsockname()[1]}"
-
-
 async def _list_routes(
     engine: Engine,
     news: News,
@@ -278,7 +184,7 @@ async def _list_routes(
     limits: HttpLimits,
     sign: Sign,
     *,
-    jobs: JobsBackend,
+    doors: list[Route],
     meter: Meter,
     outbound: Rule,
     traces: bool,
@@ -288,8 +194,9 @@ async def _list_routes(
     routes += list_stat_routes(meter, news)
     routes += list_schedule_routes(backend, SystemClock())
     routes += list_remote_routes(backend, SystemClock(), sign)
-    routes += list_job_routes(jobs)
-    wording = Wording(version("ganger"), {**JOB_PARAMETERS, **PARAMETERS, **REMOTE_PARAMETERS}, Problem)
+    routes += doors
+    said = {**DISBATCH_PARAMETERS, **JOB_PARAMETERS, **PARAMETERS, **REMOTE_PARAMETERS}
+    wording = Wording(version("ganger"), said, Problem)
     return Table([*routes, *list_description_routes(routes, wording)])
 
 
@@ -353,7 +260,7 @@ class HttpService(Service):
     def _configure(self) -> uvicorn.Config:
         config = uvicorn.Config(
             self.door,
-            http=guard(self._limits, self._streams),
+            http=guard(self._limits, self._streams, self.door.sheds),
             ws=guard_socket(self._limits.write),
             ws_max_size=_HEARD,
             ws_per_message_deflate=False,

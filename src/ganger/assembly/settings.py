@@ -23,8 +23,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each field is set in `ganger.toml` by its name, and in the environment by GANGER_ and its name in capitals."""
 
     store: str = "sqlite:ganger.db"
-    """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `memory:` for a store that ends
-    with the process, or the address of a server, `http://host:port`."""
+    """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `mongodb://<host>/<database>`,
+    `memory:` for a store that ends with the process, or the address of a server, `http://host:port`."""
+
+    read_url: str = ""
+    """A hot standby of a PostgreSQL store, from which lists and counts are read; empty means from the store itself."""
+
+    home: str = ""
+    """The folder in which this machine keeps what is its own when a database server has the tasks: tokens, keys, what
+    its nodes need; empty means the current folder."""
 
     url: str = ""
     """The address of a server that has the tasks. It counts in place of `store`, unless a flag or GANGER_STORE names
@@ -37,7 +44,19 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file that has that token, and nothing else."""
 
     blobs: str = ""
-    """The folder of large data; empty means a folder beside the database."""
+    """Where large data are: a folder, or `s3://bucket/prefix`; empty means a folder beside the database."""
+
+    s3_endpoint: str = ""
+    """The address of the S3 service, `https://host:port`; empty means that of AWS."""
+
+    s3_region: str = ""
+    """The region of the bucket; empty means the one that AWS's own variables name."""
+
+    s3_key: str = ""
+    """The id of the access key; empty means that AWS's own variables, or the machine's role, say who asks."""
+
+    s3_secret: str = ""
+    """The secret of the access key; in the environment rather than in a file."""
 
     secrets: str = ""
     """The folder of the node's secrets, a file for each; empty means a folder beside the database."""
@@ -83,6 +102,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     worker_frame: str = "67108864"
     """How many bytes one frame from a worker may have."""
+
+    disbatch: str = "/disbatch"
+    """The path under which the routes of a Disbatch command node are; `/` for the root, `off` for none."""
+
+    plugins: str = ""
+    """Names of plugins with commas between them, each with what it is behind a `=`, if it is not found by its name:
+    `My::Plugin=package.module:Class, Other=/opt/other`."""
 
     log_format: str = ""
     """How a server or a node logs what happens, on its standard output: `text` or `json`; empty means not at all."""
@@ -141,8 +167,9 @@ def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
     scheme, _, path = str(values.get("store", "")).partition(":")
     if scheme == "sqlite" and path and not Path(path).is_absolute():
         values["store"] = f"sqlite:{folder / path}"
-    if isinstance(found := values.get("secrets"), str) and found:
-        values["secrets"] = str(folder / found)
+    for name in ("home", "secrets"):
+        if isinstance(found := values.get(name), str) and found:
+            values[name] = str(folder / found)
     return values
 
 
@@ -157,6 +184,17 @@ def _checked(values: Mapping[str, Any]) -> Settings:
 def find_notify(environment: Mapping[str, str] | None = None) -> str | None:
     """Where the service manager that started this process wants to hear of it; None if there is none."""
     return (os.environ if environment is None else environment).get("NOTIFY_SOCKET") or None
+
+
+def find_inherited(environment: Mapping[str, str] | None = None) -> bool:
+    """Has this process been left a socket to listen on, by a service manager or by the program before?"""
+    given = os.environ if environment is None else environment
+    return given.get("LISTEN_PID") == str(os.getpid()) and given.get("LISTEN_FDS") == "1"
+
+
+def find_surroundings() -> dict[str, str]:
+    """The environment of this process, for the program that takes its place."""
+    return dict(os.environ)
 
 
 def find_lease(environment: Mapping[str, str] | None = None) -> Lease:

@@ -1,15 +1,16 @@
 """Traces of tasks, where the settings ask for them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from ganger.assembly.registry import load_exporter
 from ganger.assembly.settings import Settings
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, GangerError
+from ganger.core.ids import Fence, TaskId
 from ganger.engine.engine import Engine
-from ganger.engine.tracing import Tracing
+from ganger.engine.tracing import CONTEXT, Numbers, Tracing, find_context, tell_context
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ async def trace_tasks(settings: Settings, engine: Engine, telemetry: Telemetry =
     if not settings.traces:
         yield
         return
-    if settings.traces != OTLP:
-        raise BadInput(f"traces is {settings.traces!r:.40}; write otlp, or nothing for none", field="traces")
+    _check(settings)
     exporter = load_exporter()
     tracing = Tracing(engine, exporter, telemetry)
     await tracing.start()
@@ -35,6 +35,31 @@ async def trace_tasks(settings: Settings, engine: Engine, telemetry: Telemetry =
     finally:
         await tracing.stop()
         await _close(exporter)
+
+
+def _check(settings: Settings) -> None:
+    if settings.traces != OTLP:
+        raise BadInput(f"traces is {settings.traces!r:.40}; write otlp, or nothing for none", field="traces")
+
+
+def trace_attempts(
+    settings: Settings, engine: Engine, telemetry: Telemetry = SILENT
+) -> Callable[[TaskId, Fence], Awaitable[Mapping[str, str]]] | None:
+    """How an attempt is told its trace, if that is wanted: in the variable that instrumented programs look for."""
+    if not settings.traces:
+        return None
+    _check(settings)
+
+    async def tell(task: TaskId, fence: Fence) -> Mapping[str, str]:
+        try:
+            numbers = Numbers((await engine.store.directory()).tag, task)
+            return {CONTEXT.upper(): tell_context(numbers, fence, await find_context(engine, task))}
+        except GangerError as error:
+            # No work is put off for the sake of its trace.
+            telemetry.event("trace_not_told", task=task, error=repr(error))
+            return {}
+
+    return tell
 
 
 async def _close(exporter: "OpenTelemetry") -> None:

@@ -3,18 +3,23 @@
 import re
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
-from ganger.assembly.location import is_remote, locate
+from ganger.assembly.location import is_remote, locate_own
+from ganger.assembly.remote.link import Link
 from ganger.assembly.settings import Settings, find_places, load
 from ganger.client.jobs.worker import Place
 from ganger.core.errors import BadInput, NotAuthenticated
+from ganger.wire.jobs.shapes import Worker
 
 _HERE: Final = "http://127.0.0.1:8470"
 _FUNCTION: Final = re.compile(r"[\w.]+:[\w.]+")
+_WORKERS: Final = "/api/workers"
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
@@ -28,11 +33,33 @@ def find_place(
     return Place(where, _find_token(settings), name or machine, identity or _read_identity(machine), job_type)
 
 
+async def ask_workers(url: str | None) -> list[Worker]:
+    """The workers of the server that is named, or that the settings name."""
+    async with _open_link(url) as link:
+        return await link.ask(_WORKERS, list[Worker])
+
+
+async def kick_worker(url: str | None, name: str) -> list[Worker]:
+    """Send the workers of this id, or the one that is the node of this name, away. NotFound if there is none."""
+    async with _open_link(url) as link:
+        return await link.tell(f"{_WORKERS}/{quote(name, safe='')}/kick", list[Worker])
+
+
+@asynccontextmanager
+async def _open_link(url: str | None) -> AsyncIterator[Link]:
+    place = find_place(url)
+    link = Link(place.url, place.token)
+    try:
+        yield link
+    finally:
+        await link.close()
+
+
 def _find_token(settings: Settings) -> str:
     """The token that is set, in a file that is named, or on the machine of the store the administrator's."""
     if settings.token:
         return settings.token
-    found = locate(settings)
+    found = locate_own(settings)
     beside = None if found is None else found.database.with_name(f"{found.database.name}-admin-token")
     file = Path(settings.token_file) if settings.token_file else beside
     try:

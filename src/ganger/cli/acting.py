@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ganger.engine.engine import Engine
     from ganger.engine.operate import Moved
 
-REFUSED_EXIT = 4
+GONE_EXIT: Final = 3
+REFUSED_EXIT: Final = 4
+_ABSENT: Final = frozenset({"gone", "task_not_found"})
 
 
 def _once(_: click.Context, __: click.Parameter, ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -31,7 +33,10 @@ def run_act(
     body: "Callable[[Engine], Awaitable[Moved]]",
     nothing: str = "nothing was to be done",
 ) -> None:
-    """Act, print the ids that it was done to, tell the others with the reason, and exit with 4 if there are some."""
+    """Act, print the ids that it was done to, and tell the others with the reason.
+
+    Exits with 4 if there are others, and with 3 if none of all is there.
+    """
     moved = run_engine(store, body)
     if not (moved.done or moved.refused):
         tell(nothing)
@@ -40,7 +45,8 @@ def run_act(
     for task, verdict in moved.refused:
         _refuse(as_json, task, verdict, refusals.get(verdict, verdict))
     if moved.refused:
-        sys.exit(REFUSED_EXIT)
+        none_there = not moved.done and all(verdict in _ABSENT for _, verdict in moved.refused)
+        sys.exit(GONE_EXIT if none_there else REFUSED_EXIT)
 
 
 def _print(as_json: bool, task: int) -> None:

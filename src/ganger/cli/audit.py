@@ -5,6 +5,7 @@ import click
 from ganger.cli.opening import refuse_remote, run_engine, take_json, take_store
 from ganger.cli.overview import Brief
 from ganger.cli.printing import print_json
+from ganger.cli.words import count_lines
 
 
 @click.group(cls=Brief)
@@ -22,4 +23,4 @@ def verify(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"lines": verified.lines, "head": verified.head.hex()})
     else:
-        click.echo(f"{verified.lines} lines, unbroken; the last hash is {verified.head.hex()}")
+        click.echo(f"{count_lines(verified.lines)}, unbroken; the last hash is {verified.head.hex()}")

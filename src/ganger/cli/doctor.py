@@ -9,7 +9,7 @@ import click
 
 from ganger.cli.opening import find_store, refuse_remote, run_engine, take_json, take_store
 from ganger.cli.printing import print_json, print_table
-from ganger.cli.words import say_bytes, say_time
+from ganger.cli.words import count_lines, say_bytes, say_time
 from ganger.core.errors import GangerError
 from ganger.engine.readiness import LINE
 
@@ -106,7 +106,7 @@ async def _audit(engine: "Engine") -> Finding:
         verified = await engine.verify_audit()
     except GangerError as error:
         return Finding("audit", False, error.message)
-    return Finding("audit", True, f"{verified.lines} lines, unbroken")
+    return Finding("audit", True, f"{count_lines(verified.lines)}, unbroken")
 
 
 async def _nodes(engine: "Engine") -> Finding:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ganger.cli.opening import find_store
+from ganger.cli.opening import find_own
 
 if TYPE_CHECKING:
     from ganger.core.lease import Lease
@@ -21,7 +21,7 @@ def find_attempt(store: str | None) -> "Lease":
     said, token = find_lease(), find_token()
     if is_remote(load(Path.cwd(), store=store)):
         return _check_far(said, token)
-    found = find_store(store)
+    found = find_own(store)
     if found is None:
         raise BadInput("this store ends with its process: a task cannot reach it from outside")
     lease = read_token(read_key(found), token)

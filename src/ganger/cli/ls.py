@@ -10,7 +10,7 @@ from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import STATUS_WORDS, list_statuses, read_id, say_length, say_status
 
 if TYPE_CHECKING:
-    from ganger.cli.views import Names
+    from ganger.cli.views import Names, Titles
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
     from ganger.engine.store import Page, Query
@@ -37,26 +37,32 @@ _FILTERS = ("queue", "statuses", "kind", "group", "parent", "key", "after")
 @click.option("--from", "after", type=click.IntRange(0), help="Go on where the page before ended.")
 def ls(store: str | None, as_json: bool, **given: Any) -> None:
     """List tasks, the newest first."""
-    page, names = view_engine(store, lambda engine: _find(engine, given))
+    page, names, titles = view_engine(store, lambda engine: _look(engine, given, titled=not as_json))
     if as_json:
         _print_lines(page, names)
     else:
-        _print_table(page, names, filtered=any(given[name] for name in _FILTERS))
+        rows = _make_rows(page, names, titles)
+        _print_table(rows, filtered=any(given[name] for name in _FILTERS))
     if page.next is not None:
         tell(f"there may be more: --from {page.next}")
 
 
-async def _find(engine: "Engine | View", given: dict[str, Any]) -> "tuple[Page, Names]":
-    """One page. A bounded look may find nothing yet: then it goes on, so that what is printed is a page."""
-    from ganger.cli.views import name_queues
+async def _look(engine: "Engine | View", given: dict[str, Any], *, titled: bool) -> "tuple[Page, Names, Titles]":
+    from ganger.cli.views import name_queues, title_tasks
 
+    page = await _find(engine, given)
+    return page, await name_queues(engine), await title_tasks(engine, page.tasks) if titled else {}
+
+
+async def _find(engine: "Engine | View", given: dict[str, Any]) -> "Page":
+    """One page. A bounded look may find nothing yet: then it goes on, so that what is printed is a page."""
     query = await _query(engine, given)
     page = await engine.find(query)
     tasks = page.tasks
     while page.next is not None and len(tasks) < query.most:
         page = await engine.find(query._replace(after=page.next, most=query.most - len(tasks)))
         tasks = [*tasks, *page.tasks]
-    return page._replace(tasks=tasks), await name_queues(engine)
+    return page._replace(tasks=tasks)
 
 
 async def _query(engine: "Engine | View", given: dict[str, Any]) -> "Query":
@@ -88,14 +94,17 @@ def _print_lines(page: "Page", names: "Names") -> None:
         print_json(view_task(task, names))
 
 
-def _print_table(page: "Page", names: "Names", *, filtered: bool) -> None:
+def _make_rows(page: "Page", names: "Names", titles: "Titles") -> list[tuple[str, ...]]:
     from ganger.runtime.clock import SystemClock
 
-    if not page.tasks:
+    now = SystemClock().wall()
+    return [(*_row(task, names, now), titles[task.id]) for task in page.tasks]
+
+
+def _print_table(rows: list[tuple[str, ...]], *, filtered: bool) -> None:
+    if not rows:
         tell("no task is like that" if filtered else "no tasks yet: make one with `ganger submit -- echo hello`")
         return
-    now = SystemClock().wall()
-    rows = [_row(task, names, now) for task in page.tasks]
     print_table(("ID", "STATUS", "QUEUE", "AGE", "TASK"), rows, STATUS=paint_status)
 
 
@@ -103,7 +112,7 @@ def _row(task: "Task", names: "Names", now: int) -> tuple[str, ...]:
     from ganger.cli.printing import cut
 
     queue = cut(names.get(task.queue, str(task.queue)), _LONGEST_QUEUE)
-    return str(task.id), _status(task), queue, say_length(now - task.created), task.description or f"({task.kind})"
+    return str(task.id), _status(task), queue, say_length(now - task.created)
 
 
 def _status(task: "Task") -> str:

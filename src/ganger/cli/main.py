@@ -19,6 +19,7 @@ _PLACES: Final = {
     "backup": "backup:backup",
     "cancel": "cancel:cancel",
     "completion": "completion:completion",
+    "disbatch": "disbatch:disbatch",
     "doctor": "doctor:doctor",
     "drain": "drain:drain",
     "edit": "edit:edit",
@@ -56,6 +57,7 @@ _PLACES: Final = {
     "wait": "wait:wait",
     "why": "why:why",
     "worker": "worker:worker",
+    "workers": "workers:workers",
 }
 """The module and the command in it, by name."""
 

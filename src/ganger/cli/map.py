@@ -50,6 +50,7 @@ def map_items(store: str | None, as_json: bool, template: str, items: tuple[str,
     the lines of standard input are taken. Exits with 1 if a task did not succeed, and with 4 if all that is left is
     held: see `ganger why`, then `ganger kick` or `ganger cancel`.
     """
+    _refuse_unquoted(template, items)
     commands = _make_commands(template, items or _read_items(given["null"]))
     if not commands:
         tell("no items: nothing to do")
@@ -60,6 +61,14 @@ def map_items(store: str | None, as_json: bool, template: str, items: tuple[str,
         sys.exit(HELD_EXIT)
     if any(status != Status.SUCCEEDED for status in ends.values()):
         sys.exit(FAILED_EXIT)
+
+
+def _refuse_unquoted(template: str, items: Sequence[str]) -> None:
+    """Whoever is used to xargs writes the command as words, and its places would be taken for items."""
+    from ganger.cli.templates import has_place
+
+    if not has_place(template) and any(map(has_place, items)):
+        raise click.UsageError("the command is one argument: ganger map 'convert {} {.}.png' *.jpg")
 
 
 def _make_commands(template: str, items: Sequence[str]) -> list[list[str]]:

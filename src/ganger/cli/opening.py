@@ -74,6 +74,19 @@ def locate_store(store: str | None) -> "Location | None":
     return locate(load(Path.cwd(), store=store))
 
 
+def find_own(store: str | None) -> "Location | None":
+    """Where this machine keeps what is its own of the store: tokens and keys. None for one that ends with its process.
+
+    NotFound if the settings name a file that is not there.
+    """
+    from pathlib import Path
+
+    from ganger.assembly.location import locate_own
+    from ganger.assembly.settings import load
+
+    return find_store(store) or locate_own(load(Path.cwd(), store=store))
+
+
 def refuse_remote(store: str | None, what: str) -> None:
     """BadInput if the tasks are behind a server: this is done where their file is."""
     from pathlib import Path

@@ -8,9 +8,9 @@ import click
 
 _SECTIONS: Final = {
     "Give work": ("run", "submit", "map", "graph", "if", "until", "schedule"),
-    "Do work": ("up", "top", "server", "worker", "nodes", "node", "drain", "systemd"),
+    "Do work": ("up", "top", "server", "worker", "workers", "nodes", "node", "drain", "systemd"),
     "See": ("ls", "show", "logs", "wait", "why", "stats", "events"),
-    "Change": ("edit", "hold", "kick", "cancel", "kill", "retry", "rm", "queue"),
+    "Change": ("edit", "hold", "kick", "cancel", "kill", "retry", "rm", "queue", "disbatch"),
     "Inside a task": ("progress", "add", "family"),
     "Care": ("doctor", "backup", "restore", "export", "import", "audit", "token", "secret", "completion"),
 }
@@ -25,6 +25,14 @@ class Brief(click.Group):
     def divide(self, names: Sequence[str]) -> Iterable[tuple[str, Sequence[str]]]:
         """The sections of the list."""
         return [("Commands", names)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As ever; who misspells a command is told the one that was meant."""
+        if args[0] not in self.commands and (near := _find_near(args[0], self.list_commands(ctx))):
+            ctx.fail(f"No such command {args[0]!r:.80}. Did you mean {near}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)
@@ -42,6 +50,12 @@ class Overview(Brief):
         for title, members in {**_SECTIONS, _OTHER: [name for name in names if name not in placed]}.items():
             if found := [name for name in members if name in names]:
                 yield title, found
+
+
+def _find_near(word: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    return " or ".join(get_close_matches(word, names, n=2))
 
 
 def _sum_up(command: click.Command | None, room: int) -> str:

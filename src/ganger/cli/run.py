@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FAILED = 1
 _KILLED = 143
+_TIMED_OUT = 124
 _LARGEST = 255
 _LAST_WORDS = 0.5
 """Seconds in which what a held task has written is still shown."""
@@ -33,13 +34,16 @@ _LAST_WORDS = 0.5
 def run(store: str | None, **given: Any) -> None:
     """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code.
 
-    A task that is held, which may last for ever, is not waited for: that exits with 4.
+    One that takes longer than its --timeout exits with 124. Ctrl-C leaves it running. A task that is held, which may
+    last for ever, is not waited for: that exits with 4.
     """
     check_work(given)
     sys.exit(run_engine(store, lambda engine: _run(engine, {**PLAIN, **given}), makes=True))
 
 
 async def _run(engine: "Engine", given: dict[str, Any]) -> int:
+    import asyncio
+
     from ganger.cli.submit import make_command
     from ganger.cli.tasks import find_queue
 
@@ -47,7 +51,11 @@ async def _run(engine: "Engine", given: dict[str, Any]) -> int:
     (task,) = (await engine.submit([make_command(given, int(queue.id))])).ids
     if not any(node.here for node in await engine.nodes.all()):
         tell(f"task {task} waits: no node is here to run it; start one with `ganger up` in another terminal")
-    waited = await _show(engine, task)
+    try:
+        waited = await _show(engine, task)
+    except asyncio.CancelledError:
+        tell(f"task {task} goes on: `ganger logs -f {task}` shows it, `ganger kill {task}` ends it")
+        raise
     return HELD_EXIT if waited.held else await _code(engine, task, waited.statuses[0])
 
 
@@ -78,7 +86,7 @@ async def _code(engine: "Engine", task: "TaskId", status: int | None) -> int:
         return 0
     (seen,) = await engine.tasks([task])
     tell(f"task {task}: {seen.reason if seen is not None and seen.reason else 'it did not succeed'}")
-    if status == Status.TERMINATED:
-        return _KILLED
+    if status in (Status.TERMINATED, _TIMED_OUT):
+        return _KILLED if status == Status.TERMINATED else _TIMED_OUT
     said = (await engine.read_data(task, "result")).body
     return min(int(said), _LARGEST) if said.isdigit() and int(said) else _FAILED

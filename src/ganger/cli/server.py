@@ -8,7 +8,7 @@ from ganger.cli.opening import take_store
 
 if TYPE_CHECKING:
     from ganger.assembly.server import OpenServer
-    from ganger.cli.serving import Ending
+    from ganger.cli.serving import Doorstep, Ending
 
 take_listen = click.option(
     "--listen", metavar="HOST:PORT", help="Where to listen (default: 127.0.0.1:8470, or a free port if it is taken)."
@@ -31,16 +31,17 @@ def server(store: str | None, insecure: bool, **given: Any) -> None:
     import asyncio
     import os
 
-    from ganger.cli.serving import Ending, start_anew
+    from ganger.cli.serving import Doorstep, Ending
     from ganger.runtime.tuning import make_serving_loop
 
+    doorstep = Doorstep()
     with asyncio.Runner(loop_factory=make_serving_loop) as runner:
-        ending = runner.run(_serve({"store": store, **given}, insecure))
+        ending = runner.run(_serve({"store": store, **given}, insecure, doorstep))
     if ending is Ending.RESTART:
-        start_anew(os.execv)
+        doorstep.start_anew(os.execve)
 
 
-async def _serve(flags: dict[str, str | None], insecure: bool) -> "Ending":
+async def _serve(flags: dict[str, str | None], insecure: bool, doorstep: "Doorstep") -> "Ending":
     import asyncio
     import sys
     from contextlib import AsyncExitStack
@@ -56,8 +57,9 @@ async def _serve(flags: dict[str, str | None], insecure: bool) -> "Ending":
     settings, calls, notifier = load(Path.cwd(), None, **flags), Calls(), Notifier(find_notify())
     async with AsyncExitStack() as stack:
         log = stack.enter_context(open_log(settings, sys.stdout))
+        sock = stack.enter_context(doorstep.bind(settings, insecure=insecure))
         engine = await stack.enter_async_context(open_backend(settings, telemetry=log))
-        opened = await stack.enter_async_context(open_server(settings, engine, insecure=insecure, telemetry=log))
+        opened = await stack.enter_async_context(open_server(settings, engine, sock=sock, telemetry=log))
         await stack.enter_async_context(log_facts(engine, log))
         calls.heed()
         await engine.queues.ensure("default", by="ganger server")

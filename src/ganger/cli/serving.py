@@ -10,16 +10,19 @@ A terminal that is closed sends HUP too: then nobody wants a new process, and it
 """
 
 import asyncio
+import os
 import signal
+import socket
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from ganger.cli.printing import tell
 
 if TYPE_CHECKING:
+    from ganger.assembly.settings import Settings
     from ganger.node.node import Node
     from ganger.runtime.notify import Notifier
 
@@ -98,6 +101,25 @@ def say(message: str) -> None:
         tell(message)
 
 
-def start_anew(execute: Callable[[str, list[str]], object]) -> None:
-    """Put the program, as it is installed now, in the place of this process: same number, arguments and folder."""
-    execute(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+class Doorstep:
+    """The socket of the server, kept for the program that starts anew in this process."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    @contextmanager
+    def bind(self, settings: "Settings", *, insecure: bool) -> Iterator[socket.socket]:
+        """The socket on which the server listens; its address stays taken until the process ends."""
+        from ganger.assembly.listening import bind_server
+
+        with bind_server(settings, insecure=insecure) as sock:
+            self._number = os.dup(sock.fileno())
+            yield sock
+
+    def start_anew(self, execute: Callable[[str, list[str], dict[str, str]], object]) -> None:
+        """Put the program, as it is installed now, in the place of this process: same number, arguments and folder."""
+        from ganger.assembly.listening import leave_socket
+        from ganger.assembly.settings import find_surroundings
+
+        left = {} if self._number is None else leave_socket(self._number)
+        execute(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**find_surroundings(), **left})

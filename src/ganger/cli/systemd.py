@@ -72,17 +72,19 @@ TIMEOUT: Final = 330
 @click.option("--user", "for_user", is_flag=True, help="A unit of your own, for systemctl --user.")
 def systemd(store: str | None, name: str, for_user: bool) -> None:
     """Print a unit file that runs a node on the store under systemd, as the user who asks."""
+    from ganger.assembly.location import is_served, locate_own
     from ganger.assembly.settings import load
 
-    found = load(Path.cwd(), store=store).store
-    scheme, _, rest = found.partition(":")
-    if scheme != "sqlite":
+    settings = load(Path.cwd(), store=store)
+    own = locate_own(settings)
+    if own is None:
         raise BadInput("a store that ends with its process needs no unit: name one with --store sqlite:PATH")
-    folder = Path(rest.removeprefix("//")).absolute().parent
+    folder = own.database.absolute().parent
+    address = settings.store if is_served(settings) else f"sqlite:{own.database.absolute()}"
     place = "~/.config/systemd/user/ganger.service" if for_user else "/etc/systemd/system/ganger.service"
     unit = UNIT.format(
         place=place, scope="--user " if for_user else "", unit="ganger", name=quote(name, specifiers=True),
-        program=_find_program(), store=quote(f"sqlite:{Path(rest.removeprefix('//')).absolute()}"), grace=GRACE,
+        program=_find_program(), store=quote(address), grace=GRACE,
         folder=_escape(str(folder)), user="" if for_user else f"User={name_operator()}\n", timeout=TIMEOUT,
         hardening="" if for_user else SYSTEM_HARDENING, target="default.target" if for_user else "multi-user.target",
     )  # fmt: skip

@@ -24,7 +24,11 @@ def split_template(template: str) -> list[str]:
         raise BadInput(f"the command can not be split into words: {error}", field="template") from None
     if not words:
         raise BadInput("the command is empty", field="template")
-    return words if any(_PLACE.search(word) for word in words) else [*words, "{}"]
+    return words if any(map(has_place, words)) else [*words, "{}"]
+
+
+def has_place(word: str) -> bool:
+    return _PLACE.search(word) is not None
 
 
 def find_shell_words(words: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ganger.cli.opening import locate_store, refuse_remote, take_json, take_store
+from ganger.cli.opening import refuse_remote, take_json, take_store
 from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import read_duration, say_time
 
@@ -20,12 +20,16 @@ def token() -> None:
 
 
 def _open(store: str | None) -> "TokenFile":
+    from pathlib import Path
+
+    from ganger.assembly.location import locate_own
     from ganger.assembly.server import keep_tokens
+    from ganger.assembly.settings import load
     from ganger.core.errors import BadInput
     from ganger.runtime.clock import SystemClock
 
     refuse_remote(store, "a list of tokens")
-    found = locate_store(store)
+    found = locate_own(load(Path.cwd(), store=store))
     if found is None:
         raise BadInput("a store without a file keeps its tokens in its own process; use the one that its start tells")
     return keep_tokens(found.database, SystemClock())

@@ -134,6 +134,7 @@ def _nodes(here: "Sequence[Node]", most: int) -> Part:
 
 async def _running(engine: "Engine", counts: "Sequence[Counts]", here: "Sequence[Node]", most: int) -> Part:
     """What runs, and then what a node has taken and not begun."""
+    from ganger.cli.views import title_tasks
     from ganger.runtime.clock import SystemClock
 
     tasks = await _find(engine, Status.RUNNING, most)
@@ -141,7 +142,8 @@ async def _running(engine: "Engine", counts: "Sequence[Counts]", here: "Sequence
         tasks += await _find(engine, Status.CLAIMED, most - len(tasks))
     names = {int(node.id): node.name for node in here}
     now = SystemClock().wall()
-    rows = [_row(task, names.get(int(task.holder or 0), "-"), now) for task in tasks]
+    titles = await title_tasks(engine, tasks)
+    rows = [_row(task, names.get(int(task.holder or 0), "-"), titles[task.id], now) for task in tasks]
     return Part(_RUNNING, rows, max(0, sum(map(_leased, counts)) - len(rows)))
 
 
@@ -155,11 +157,10 @@ def _leased(counts: "Counts") -> int:
     return sum(counts.by_status.get(code, 0) for code in LEASED)
 
 
-def _row(task: "Task", node: str, now: int) -> Sequence[str]:
+def _row(task: "Task", node: str, title: str, now: int) -> Sequence[str]:
     done = "-" if task.percent is None else f"{task.percent:.0f}%"
     since = "-" if task.started is None else say_length(now - task.started)
-    said = task.description or f"({task.kind})"
-    return str(task.id), since, done, node, f"{said}: {task.info}" if task.info else said
+    return str(task.id), since, done, node, f"{title}: {task.info}" if task.info else title
 
 
 def _draw(parts: Sequence[Part]) -> "Group":

@@ -12,11 +12,12 @@ from ganger.cli.words import read_duration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from socket import socket
 
     from rich.console import Group
 
     from ganger.assembly.settings import Settings
-    from ganger.cli.serving import Ending
+    from ganger.cli.serving import Doorstep, Ending
     from ganger.core.event import Event
     from ganger.engine.engine import Engine
     from ganger.node.node import Node
@@ -52,19 +53,20 @@ def up(store: str | None, quiet: bool, **given: Any) -> None:
     import asyncio
     import os
 
-    from ganger.cli.serving import Ending, start_anew
+    from ganger.cli.serving import Doorstep, Ending
 
-    if asyncio.run(_up(store, given, watched=sys.stdout.isatty() and not quiet)) is Ending.RESTART:
-        start_anew(os.execv)
+    doorstep = Doorstep()
+    if asyncio.run(_up(store, given, doorstep, watched=sys.stdout.isatty() and not quiet)) is Ending.RESTART:
+        doorstep.start_anew(os.execve)
 
 
-async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Ending":
+async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", watched: bool) -> "Ending":
     from contextlib import AsyncExitStack
     from pathlib import Path
 
     from ganger.assembly.logs import log_facts, open_log
     from ganger.assembly.node import NodeWishes, open_node
-    from ganger.assembly.server import bind_server, name_url, open_server
+    from ganger.assembly.server import open_server
     from ganger.assembly.settings import find_notify, find_places
     from ganger.cli.server import announce
     from ganger.cli.serving import Calls, say, serve
@@ -75,8 +77,9 @@ async def _up(store: str | None, given: dict[str, Any], watched: bool) -> "Endin
     paths = find_places(Path.cwd(), given["paths"])
     options, calls = _options(given, settings), Calls()
     async with AsyncExitStack() as stack:
-        sock = None if given["no_server"] else stack.enter_context(bind_server(settings, insecure=given["insecure"]))
-        options = options if sock is None else _tell_url(options, name_url(settings, sock))
+        bound = None if given["no_server"] else doorstep.bind(settings, insecure=given["insecure"])
+        sock = None if bound is None else stack.enter_context(bound)
+        options = options if sock is None else _tell_url(options, settings, sock)
         wishes = NodeWishes(paths=paths, processes=options.slots)
         log = stack.enter_context(open_log(settings, sys.stdout))
         opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
@@ -131,11 +134,13 @@ async def _make_queue(engine: "Engine", settings: "Settings") -> None:
         await engine.queues.ensure("default", by="ganger up")
 
 
-def _tell_url(options: "NodeOptions", url: str) -> "NodeOptions":
+def _tell_url(options: "NodeOptions", settings: "Settings", sock: "socket") -> "NodeOptions":
     """Commands are told where the server is, so that they can use their tokens there."""
     from dataclasses import replace
 
-    return replace(options, environment={**options.environment, "GANGER_URL": url})
+    from ganger.assembly.listening import name_url
+
+    return replace(options, environment={**options.environment, "GANGER_URL": name_url(settings, sock)})
 
 
 def _apps(given: dict[str, Any], settings: "Settings") -> list[str]:

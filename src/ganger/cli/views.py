@@ -1,11 +1,13 @@
 """Values of the engine as programs read them: plain objects with words for statuses and names for queues."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ganger.cli.words import say_status
-from ganger.core.errors import QueueNotFound
-from ganger.core.ids import QueueId
+from ganger.core.errors import PayloadTooLarge, QueueNotFound, TaskNotFound
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.task import Kind
 
 if TYPE_CHECKING:
     from ganger.core.event import Event
@@ -16,11 +18,30 @@ if TYPE_CHECKING:
     from ganger.engine.view import View
 
 Names = Mapping[QueueId, str]
+Titles = Mapping[TaskId, str]
+_LOOKED_AT: Final = 1_000
+_PATH: Final = re.compile(rb'"path":\s*"([^"\\]+)"')
 
 
 async def name_queues(engine: "Engine | View") -> Names:
     """The name of each queue by its id."""
     return {queue.id: queue.name for queue in await engine.queues.all()}
+
+
+async def title_tasks(engine: "Engine | View", tasks: "Iterable[Task]") -> Titles:
+    """What people read in a list: the description, or the name of the function, which its spec says."""
+    return {task.id: task.description or await _title(engine, task) for task in tasks}
+
+
+async def _title(engine: "Engine | View", task: "Task") -> str:
+    if task.kind != Kind.FUNCTION:
+        return f"({task.kind})"
+    try:
+        found = _PATH.search((await engine.read_data(task.id, "spec", 0, _LOOKED_AT)).body)
+    except (TaskNotFound, PayloadTooLarge):
+        # It was removed since it was listed, or has arguments of such a size that nobody wants them read for this.
+        found = None
+    return f"({task.kind})" if found is None else found[1].decode("utf-8", "replace")
 
 
 async def choose_queue(engine: "Engine | View", name: str) -> "Queue":

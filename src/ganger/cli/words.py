@@ -96,3 +96,7 @@ def say_bytes(size: int, digits: int = 1) -> str:
     while number >= 1000 and len(units) > 1:
         number, units = number / 1000, units[1:]
     return f"{number:.0f} {units[0]}" if units[0] == "B" else f"{number:.{digits}f} {units[0]}"
+
+
+def count_lines(lines: int) -> str:
+    return "1 line" if lines == 1 else f"{lines} lines"

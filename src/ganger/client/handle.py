@@ -13,6 +13,7 @@ from ganger.core.errors import BadInput, TaskNotFound
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, status_of
 from ganger.core.task import Task
+from ganger.wire import floats
 
 T = TypeVar("T")
 _STREAMS: Final = ("stdout", "stderr", "log")
@@ -222,6 +223,7 @@ def _convert(body: bytes, returns: Any) -> Any:
     """The result from JSON, in the type that the function says it returns if that is one that can be made."""
     try:
         value = msgspec.json.decode(body) if body else None
+        value = floats.read(value) if floats.has_words(body) else value
     except msgspec.DecodeError as error:
         raise BadInput(f"the result is not JSON: {error}") from None
     try:

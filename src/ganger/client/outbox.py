@@ -25,16 +25,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-import msgspec
-
 from ganger.client.app import App
 from ganger.client.calls import Call, draft
 from ganger.client.transport import Draft
 from ganger.core.clock import Entropy
 from ganger.core.errors import BadInput, Conflict, GangerError
-from ganger.core.graph import Edge
-from ganger.core.ids import QueueId
-from ganger.core.task import NewTask, OnConflict
+from ganger.wire.letters import read_letter, write_letter
 
 TABLE: Final = """CREATE TABLE IF NOT EXISTS ganger_outbox (
     key VARCHAR(200) NOT NULL PRIMARY KEY,
@@ -58,45 +54,15 @@ class Row(NamedTuple):
     body: str
 
 
-class Note(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A task in an outbox."""
-
-    queue: str
-    kind: str
-    spec: msgspec.Raw
-    priority: int
-    delay: int = 0
-    description: str | None = None
-    retry: str | None = None
-    timeout: int | None = None
-    limit_key: str | None = None
-    requires: tuple[str, ...] = ()
-    parents: tuple[int, ...] = ()
-
-
 def row_for(call: Call[Any], entropy: Entropy) -> Row:
     """The row for a call. Its key is the call's own, or a fresh one that nobody else draws."""
     made = draft(call)
-    task = made.task
-    note = Note(
-        made.queue, task.kind, msgspec.Raw(task.spec), task.priority, task.delay, task.description, task.retry,
-        task.timeout, task.limit_key, task.requires, tuple(edge.parent for edge in task.parents),
-    )  # fmt: skip
-    return Row(task.key or f"outbox-{entropy.token(16).hex()}", msgspec.json.encode(note).decode())
+    return Row(made.task.key or f"outbox-{entropy.token(16).hex()}", write_letter(made.queue, made.task))
 
 
 def read_row(key: str, body: str) -> Draft:
     """The task of a row. BadInput: it is none."""
-    try:
-        note = msgspec.json.decode(body, type=Note)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise BadInput(f"the row {key!r:.80} of the outbox is no task: {error}") from None
-    task = NewTask(
-        QueueId(0), note.kind, bytes(note.spec), note.priority, note.delay, tuple(map(Edge, note.parents)), key=key,
-        on_conflict=OnConflict.RETURN, description=note.description, retry=note.retry, timeout=note.timeout,
-        limit_key=note.limit_key, requires=note.requires,
-    )  # fmt: skip
-    return Draft(note.queue, task)
+    return Draft(*read_letter(key, body, "outbox"))
 
 
 class Cursor(Protocol):

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.wire import floats
 from ganger.wire.specs import FunctionSpec, Spec, decode
 
 MARK: Final = "$task"
@@ -51,10 +52,10 @@ def encode(spec: Spec) -> Encoded:
         return {MARK: source.number}
 
     try:
-        body = msgspec.json.encode(spec, enc_hook=replace)
+        body = floats.encode(spec, replace)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise BadInput(f"the arguments are not JSON: {error}; send plain values, or write them to a file") from None
-    return Encoded(body, tuple(sources))
+    return Encoded(body, tuple(dict.fromkeys(sources)))
 
 
 def fill_in(spec: bytes, ids: Sequence[int]) -> bytes:

@@ -32,7 +32,8 @@ def check_kind(kind: str) -> None:
     if kind in KINDS:
         return
     if not isinstance(kind, str) or not kind.startswith(PLUGIN):
-        raise BadInput(f"kind {kind!r:.80} is unknown; use one of {sorted(KINDS)} or plugin:<name>", field="kind")
+        known = ", ".join(sorted(KINDS))
+        raise BadInput(f"kind {kind!r:.80} is unknown; use one of {known} or plugin:<name>", field="kind")
     names.check("plugin", kind[len(PLUGIN) :])
 
 

@@ -29,6 +29,7 @@ from ganger.engine import (
 )
 from ganger.engine.blob import BlobRef, Blobs
 from ganger.engine.claim import Desk, check_claim
+from ganger.engine.contents import Contents
 from ganger.engine.follow import EVERYTHING, Wanted
 from ganger.engine.limits import Limits
 from ganger.engine.line import Line
@@ -38,7 +39,7 @@ from ganger.engine.output import OUTPUT, Part, Places, Wish
 from ganger.engine.queues import Queues
 from ganger.engine.readiness import Readiness, check_ready
 from ganger.engine.settle import Settled, Settling
-from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Prompt, Query, Store, Submitted
+from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Past, Prompt, Query, Store, Submitted
 from ganger.engine.wait import Follower, Waited
 from ganger.engine.witness import Witness
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -71,6 +72,7 @@ class Engine:
         self._line = Line(store, clock, self._desk, self.queues, self.nodes)
         self._follower = Follower(store)
         self._places = Places(store, blobs, limits)
+        self.contents = Contents(self._places)
         self._settling = Settling(store, clock, entropy, self.queues, self._desk, limits, witness)
 
     async def close(self) -> None:
@@ -87,17 +89,18 @@ class Engine:
         under: Lease | None = None,
         act: Act | None = None,
         data: Sequence[tuple[int, str, bytes | BlobRef]] = (),
+        pasts: Sequence[tuple[int, Past]] = (),
     ) -> Submitted:
         """Store new tasks, all or none; durable when it returns. Uses: submit.
 
         `under`: only if the submitter holds this lease. `data` are values that tasks are born with: the index of the
-        task, the key, the content, or what `keep` made of it (as `spec` it takes the place of the task's own). To send
-        it again safely give keys with on_conflict `return`.
+        task, the key, the content, or what `keep` made of it (as `spec` it takes the place of the task's own). `pasts`
+        are the ends of tasks that ended in another store. To send it again safely give keys with on_conflict `return`.
         Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, StoreFull.
         """
         kept = [(index, await output.make_born_datum(self._places, key, content)) for index, key, content in data]
         return await submit.submit(
-            self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept
+            self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept, pasts=pasts
         )
 
     def submit_now(self, tasks: Sequence[NewTask]) -> Submitted | None:
@@ -236,6 +239,13 @@ class Engine:
     async def kill(self, ids: Sequence[TaskId], *, by: str) -> Moved:
         """Have running tasks killed, and waiting ones cancelled; groups with their members. Uses: tasks, edit, find."""
         return await operate.kill(self.store, ids, by)
+
+    async def orphan(self, node: str, *, by: str) -> Moved:
+        """End the tasks of a node that is no more as orphaned, also where nobody ends the leases that it has.
+
+        NodeNotFound, Conflict if it is here. Uses: directory, find, exchange.
+        """
+        return await operate.orphan(self.store, node, by)
 
     async def edit(self, edits: Sequence[Edit], *, by: str | None = None, under: Lease | None = None) -> None:
         """Change tasks that have not started, and their graph, all or nothing. Uses: edit.

@@ -2,15 +2,17 @@
 many workers it could use.
 
 All of it is cheap to ask, however many tasks there are. Counts are kept by the store. Rates are differences of its
-counters, of which a sample is kept every few seconds. The oldest ready task is the one that was added first among those
-that are ready. It is looked for in bounded steps from where the last search ended, since what lies before has run; now
-and then from the beginning, because a task that is tried again is ready once more where it was.
+counters, of which a sample is kept every few seconds. The oldest ready task is the one that has been ready for longest
+among the first of those that are ready, as they were added: one that is tried again may stand before others that have
+waited for longer. Those are looked for in bounded steps from where the last search ended, since what lies before has
+run. A second search follows from the beginning, again and again: what is tried again is ready once more where it was.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -30,7 +32,7 @@ WINDOW: Final = 60_000
 _EVERY: Final = 5_000
 _SHORTEST: Final = 1_000
 _PAGES: Final = 5
-_AGAIN: Final = 300_000
+_COMPARED: Final = 100
 Facts = Mapping[QueueId, Mapping[str, int]]
 
 
@@ -54,6 +56,14 @@ class Figures(NamedTuple):
     wanted_workers: int
 
 
+@dataclass(slots=True)
+class _Search:
+    """Behind which places to look for ready tasks: for the first, and for those that came back before it."""
+
+    first: Position | None = None
+    back: Position | None = None
+
+
 class Meter(Service):
     """Reads the figures of one store, and keeps the samples that rates need."""
 
@@ -62,7 +72,7 @@ class Meter(Service):
         self._store = store
         self._clock = clock
         self._samples: deque[tuple[Moment, Facts]] = deque(maxlen=WINDOW // _EVERY + 1)
-        self._places: dict[QueueId, tuple[Position, Moment]] = {}
+        self._searches: dict[QueueId, _Search] = {}
 
     async def run(self) -> None:
         while not self.draining.is_set():
@@ -112,26 +122,39 @@ class Meter(Service):
         return {fact: round(max(0, number - then.get(fact, 0)) / seconds, 3) for fact, number in facts.items()}
 
     async def _find_oldest(self, queue: QueueId) -> Task | None:
-        """The first of those that are ready. If so many steps do not find it, the next question goes on from there."""
+        """If so many steps do not find it, the next question goes on from there."""
+        search = self._searches.setdefault(queue, _Search())
+        if search.first is not None:
+            await self._look_back(queue, search)
+        return min(await self._look(queue, search), key=_modified, default=None)
+
+    async def _look(self, queue: QueueId, search: _Search) -> Sequence[Task]:
+        """Some of those that are ready, as they were added."""
         for _ in range(_PAGES):
-            after = self._recall(queue)
-            page = await self._store.find(Query(queue, (Status.QUEUED,), after=after, most=1))
+            page = await self._store.find(Query(queue, (Status.QUEUED,), after=search.first, most=_COMPARED))
             if page.tasks:
-                return page.tasks[0]
+                return page.tasks
+            search.first = page.next
             if page.next is None:
-                self._places.pop(queue, None)
-                return None
-            self._places[queue] = (page.next, self._since(queue))
-        return None
+                break
+        return ()
 
-    def _recall(self, queue: QueueId) -> Position | None:
-        """Behind which place to look; from the beginning if that was long ago."""
-        if self._clock.now() - self._since(queue) > _AGAIN:
-            del self._places[queue]
-        return self._places[queue][0] if queue in self._places else None
+    async def _look_back(self, queue: QueueId, search: _Search) -> None:
+        """A few steps of the way to the place of the first: if one is ready there, it is the first."""
+        for _ in range(_PAGES):
+            page = await self._store.find(Query(queue, (Status.QUEUED,), after=search.back, most=1))
+            place = page.tasks[0].position if page.tasks else page.next
+            if search.first is None or place is None or place > search.first:
+                search.back = None
+                return
+            if page.tasks:
+                search.first, search.back = Position(place - 1), None
+                return
+            search.back = place
 
-    def _since(self, queue: QueueId) -> Moment:
-        return self._places[queue][1] if queue in self._places else self._clock.now()
+
+def _modified(task: Task) -> int:
+    return task.modified
 
 
 def _count_wanted(queue: Queue, ready: int, running: int, *, paused: bool) -> int:
@@ -144,10 +167,14 @@ def _count_wanted(queue: Queue, ready: int, running: int, *, paused: bool) -> in
 
 def _size(queue: Queue, here: Sequence[Node], slots: int | None) -> int:
     """How many tasks of this queue one worker runs at once."""
-    able = [node.slots or 1 for node in here if node.takes_queue(queue.name) and queue.takes_node(node.name)]
+    able = [_seats(node) for node in here if node.takes_queue(queue.name) and queue.takes_node(node.name)]
     size = slots if slots is not None else round(sum(able) / len(able)) if able else 1
     limit = queue.policy.max_per_node
     return size if limit is None else min(size, limit)
+
+
+def _seats(node: Node) -> int:
+    return node.slots or (node.vitals.slots if node.vitals is not None else 0) or 1
 
 
 def _count_workers(queue: Queue, wanted: int, size: int) -> int:

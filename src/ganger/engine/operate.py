@@ -6,14 +6,16 @@ Large requests are cut into steps of a thousand. Each is stored with the line of
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ganger.core.ids import QueueId, TaskId
-from ganger.core.state import Move, Status, Verdict, is_final, move
+from ganger.core import names
+from ganger.core.errors import Conflict, NodeNotFound
+from ganger.core.ids import NodeId, QueueId, TaskId
+from ganger.core.state import LEASED, Move, Status, Verdict, is_final, move
 from ganger.core.task import Kind, Task
 from ganger.engine.audit import act
 from ganger.engine.checks import check_whole, tidy
 from ganger.engine.inspect import walk
 from ganger.engine.limits import Limits
-from ganger.engine.store import Edit, Edits, Exchange, Query, Store
+from ganger.engine.store import Edit, Edits, Exchange, Query, Store, Strangers
 
 _STEP = 1_000
 T = TypeVar("T")
@@ -92,6 +94,27 @@ async def _request_kills(store: Store, ids: Sequence[TaskId], by: str) -> None:
     if ids:
         edits = tuple(Edit(task, kill=True) for task in ids)
         await store.edit(Edits(edits, act=act(by, "task.kill", tasks=[int(task) for task in ids])))
+
+
+async def orphan(store: Store, node: str, by: str) -> Moved:
+    """End the tasks that a node which is no more had in hand, whatever their queues say of lost ones."""
+    bearers = [one for one in (await store.directory()).nodes if one.name == node]
+    if not bearers and isinstance(store, Strangers) and (found := await _orphan_of(store, node, by)) is not None:
+        return Moved(found, [])
+    if not bearers:
+        raise NodeNotFound(f"no node called {node!r:.80} is known; see `ganger nodes`", name=node[:200])
+    if any(one.here for one in bearers):
+        raise Conflict(f"the node {node!r} is here: drain it, or stop it and wait until it is lost", name=node)
+    held = [task for one in bearers async for task in walk(store, _held_by(one.id), Limits())]
+    return await _move(store, [move(task.id, "lose_to_orphan", task.fence) for task in held], by)
+
+
+async def _orphan_of(store: Strangers, node: str, by: str) -> list[TaskId] | None:
+    return await store.orphan_of(node, act(by, "node.orphan", name=names.check("node", node)))
+
+
+def _held_by(node: NodeId) -> Query:
+    return Query(statuses=tuple(map(int, LEASED)), holder=node, most=_STEP)
 
 
 async def kick(store: Store, ids: Sequence[TaskId], by: str) -> Moved:

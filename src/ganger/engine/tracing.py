@@ -3,15 +3,19 @@
 Nothing is measured while tasks run: all times are in the store when a task has ended, and spans are made of them then.
 So tasks that nobody traces cost nothing, and it does not matter which processes had a part in them. The trace that a
 task belongs to is its value `traceparent`, as W3C writes it, given when it was submitted.
+
+Traces and spans have numbers that follow from the store, the task and the attempt. So whoever runs can be told the span
+that it will have been, long before that is drawn; and if several draw the same task, they draw the same spans.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from ganger.core.errors import TaskNotFound
-from ganger.core.ids import Position, TaskId
+from ganger.core.ids import Fence, Position, TaskId
 from ganger.core.state import Status, is_final, status_of
 from ganger.core.task import Attempt
 from ganger.engine.engine import Engine
@@ -21,12 +25,17 @@ from ganger.runtime.telemetry import SILENT, Telemetry
 
 CONTEXT: Final = "traceparent"
 _CONTEXT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+_RUN: Final = "run"
+_SPAN: Final = 8
+_TRACE: Final = 16
 Attributes = Mapping[str, str | int]
 
 
 class Span(NamedTuple):
-    """A stretch of time, wall clock. `below` are the spans inside of it."""
+    """A stretch of time, wall clock. `below` are the spans inside of it; `trace` is its trace if it came with none."""
 
+    id: int
+    trace: int
     name: str
     start: int
     end: int
@@ -48,12 +57,41 @@ def is_context(text: str) -> bool:
     return _CONTEXT.fullmatch(text) is not None
 
 
-def draw(look: Look, queue: str) -> Span:
+class Numbers(NamedTuple):
+    """The numbers of the traces and spans of one task; `tag` is the store's own."""
+
+    tag: int
+    task: TaskId
+
+    @property
+    def trace(self) -> int:
+        return self._number(_TRACE, "trace")
+
+    def span(self, name: str, fence: Fence | None = None) -> int:
+        return self._number(_SPAN, name if fence is None else f"{name} {fence}")
+
+    def place(self, name: str, fence: Fence | None = None) -> tuple[int, int, str]:
+        """Where a span belongs: its number, that of its trace, its name."""
+        return self.span(name, fence), self.trace, name
+
+    def _number(self, size: int, what: str) -> int:
+        """Never 0, which is no number of a trace."""
+        digest = blake2b(f"{self.tag} {self.task} {what}".encode(), digest_size=size).digest()
+        return int.from_bytes(digest) or 1
+
+
+def tell_context(numbers: Numbers, fence: Fence, context: str | None) -> str:
+    """The traceparent of what an attempt does: it is below the span of its run."""
+    version, trace, _, flags = context.split("-") if context else ("00", f"{numbers.trace:032x}", "", "01")
+    return f"{version}-{trace}-{numbers.span(_RUN, fence):016x}-{flags}"
+
+
+def draw(look: Look, queue: str, tag: int) -> Span:
     """The spans of a task that has ended."""
-    task = look.task
+    task, numbers = look.task, Numbers(tag, look.task.id)
     end = task.ended or task.modified
-    waits = _draw_waits(task.created, look.attempts)
-    runs = [part for attempt in look.attempts for part in _draw_attempt(attempt)]
+    waits = _draw_waits(numbers, task.created, look.attempts)
+    runs = [part for attempt in look.attempts for part in _draw_attempt(numbers, attempt)]
     status = status_of(task.status)
     attributes: dict[str, str | int] = {
         "ganger.task": int(task.id),
@@ -63,30 +101,37 @@ def draw(look: Look, queue: str) -> Span:
         "ganger.attempts": len(look.attempts),
     }
     error = None if task.status == Status.SUCCEEDED else task.reason or str(attributes["ganger.status"])
-    return Span("task", task.created, max(end, task.created), attributes, error, (*waits, *runs))
+    return Span(*numbers.place("task"), task.created, max(end, task.created), attributes, error, (*waits, *runs))
 
 
-def _draw_waits(created: int, attempts: Sequence[Attempt]) -> list[Span]:
+def _draw_waits(numbers: Numbers, created: int, attempts: Sequence[Attempt]) -> list[Span]:
     """From the submission, or the end of the attempt before, to each claim."""
     begins = [created, *(attempt.ended for attempt in attempts)]
     return [
-        Span("wait", begin, max(begin, attempt.claimed), {"ganger.fence": int(attempt.fence)})
+        Span(*numbers.place("wait", attempt.fence), begin, max(begin, attempt.claimed), {"ganger.fence": attempt.fence})
         for begin, attempt in zip(begins, attempts, strict=False)
     ]
 
 
-def _draw_attempt(attempt: Attempt) -> list[Span]:
+def _draw_attempt(numbers: Numbers, attempt: Attempt) -> list[Span]:
     """It was claimed, and ran until it was settled."""
     said: dict[str, str | int] = {"ganger.fence": int(attempt.fence), "ganger.holder": attempt.holder}
     started = attempt.claimed if attempt.started is None else max(attempt.started, attempt.claimed)
     end = max(attempt.ended, started)
     error = None if attempt.outcome == "succeed" else attempt.reason or attempt.outcome
     told = {**said, "ganger.outcome": attempt.outcome, "ganger.code": attempt.code}
+    claim, run, settle = (numbers.place(name, attempt.fence) for name in ("claim", _RUN, "settle"))
     return [
-        Span("claim", attempt.claimed, started, said),
-        Span("run", started, end, told, error),
-        Span("settle", end, end, told),
+        Span(*claim, attempt.claimed, started, said),
+        Span(*run, started, end, told, error),
+        Span(*settle, end, end, told),
     ]
+
+
+async def find_context(engine: Engine, task: TaskId) -> str | None:
+    """The trace that a task came with. Raises StoreError, TaskNotFound."""
+    context = (await engine.read_data(task, CONTEXT)).body.decode("ascii", "replace")
+    return context if is_context(context) else None
 
 
 class Tracing(Service):
@@ -99,18 +144,19 @@ class Tracing(Service):
         self._after: Position | None = None
 
     async def run(self) -> None:
+        tag = (await self._engine.store.directory()).tag
         async with aclosing(self._engine.subscribe(self._after)) as events:
             async for event in events:
                 for entry in event.entries:
                     if is_final(entry.status):
-                        await self._trace(entry.task)
+                        await self._trace(entry.task, tag)
                 self._after = event.position
 
-    async def _trace(self, task: TaskId) -> None:
+    async def _trace(self, task: TaskId, tag: int) -> None:
         try:
             look = await self._engine.look(task)
-            context = (await self._engine.read_data(task, CONTEXT)).body.decode("ascii", "replace")
+            context = await find_context(self._engine, task)
             queue = await self._engine.queues.get(look.task.queue)
         except TaskNotFound:
             return
-        self._tracer.trace(draw(look, queue.name), context if is_context(context) else None)
+        self._tracer.trace(draw(look, queue.name, tag), context)

@@ -31,6 +31,8 @@ LONGEST_NAP: Final = 30_000
 """A wall clock may jump: no rest that waits for one is longer without a look at it. It asks the store nothing."""
 
 ASK_GATE: Final = 5.0
+STRANGERS: Final = 1_000
+"""Milliseconds between two looks at what strangers did."""
 
 
 class LeaderGate(Protocol):
@@ -174,14 +176,16 @@ class Promoter(Chore):
 
 
 class Releaser(Chore):
-    """Follows edges and groups that were too many for one step."""
+    """Follows edges and groups that were too many for one step, and what strangers did where they write too."""
 
     quiet = 100
 
     async def step(self) -> Stepped:
         """Uses: tend."""
         tended = await self._store.tend(Tend(release=True))
-        return Stepped(tended.done, tended.more)
+        # Strangers wake nobody.
+        look_again = self.time() + STRANGERS if self._store.capabilities.foreign_writers else None
+        return Stepped(tended.done, tended.more, look_again)
 
 
 class Retention(NamedTuple):

@@ -8,9 +8,10 @@ from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.queue import Counts
 from ganger.core.task import Task
-from ganger.engine import family, inspect
+from ganger.engine import family, inspect, output
 from ganger.engine.limits import Limits
 from ganger.engine.nodes import Nodes
+from ganger.engine.output import Part, Places, Wish
 from ganger.engine.queues import Queues
 from ganger.engine.store import Look, Page, Query, Store
 
@@ -26,6 +27,7 @@ class View:
         self.store = store
         self.queues = Queues(store, clock)
         self.nodes = Nodes(store, _LIMITS)
+        self._places = Places(store, None, _LIMITS)
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
         return await self.store.tasks(inspect.check_ids(ids, _LIMITS))
@@ -35,6 +37,10 @@ class View:
 
     async def look(self, task: TaskId, most: int = 100) -> Look:
         return await self.store.look(task, most)
+
+    async def read_data(self, task: TaskId, key: str, start: int = 0, most: int = 65_536) -> Part:
+        """PayloadTooLarge for a value that is a blob: one look opens none."""
+        return await output.read(self._places, Wish(task, key, start, most))
 
     async def counts(self) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
         return await self.store.counts()

@@ -6,7 +6,7 @@ from typing import Final
 
 import uvloop
 
-_THRESHOLDS: Final = (5_000, 5, 1_000)
+_THRESHOLDS: Final = (20_000, 3, 1_000)
 
 
 def make_serving_loop() -> asyncio.AbstractEventLoop:

@@ -25,6 +25,7 @@ from ganger.core.task import Claimed, NewTask
 from ganger.engine import explain, family, live, paging
 from ganger.engine.audit import Verified
 from ganger.engine.blob import BlobRef
+from ganger.engine.contents import Contents
 from ganger.engine.engine import PLAIN_LIMITS, Engine
 from ganger.engine.follow import EVERYTHING, Wanted, find_end, narrow
 from ganger.engine.nodes import Nodes
@@ -64,6 +65,7 @@ class RemoteEngine(Engine):
         self._clock = clock
         self._witness = None
         self._places = Places(self._far, None, self.limits)
+        self.contents = Contents(self._places)
         self._telemetry = telemetry
         self._returning: set[asyncio.Task[None]] = set()
         self.tokens: dict[tuple[TaskId, Fence], str] = {}
