@@ -10,6 +10,7 @@ _LINK: Final = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 _HEADING: Final = re.compile(r"^#+\s+(?P<text>.+?)\s*$", re.MULTILINE)
 _FENCE: Final = re.compile(r"^```.*?^```\s*$", re.MULTILINE | re.DOTALL)
 _PYTHON: Final = re.compile(r"^```python\n(?P<code>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+_NAMED: Final = re.compile(r"# \w+\.py\n")
 _MACHINE: Final = re.compile(r"(?<![\w.~-])/(?:home|root|Users)/\w+|(?<![\w.-])[A-Z]:\\Users\\")
 
 
@@ -63,5 +64,6 @@ def find_undocumented(page: Path, names: set[str]) -> list[Offence]:
 
 
 def python_of(page: Path) -> str:
-    """The Python of a page, as one program."""
-    return "\n".join(found["code"] for found in _PYTHON.finditer(page.read_text()))
+    """The Python of a page, as one program; what begins with the name of a file is run as that where it is typed."""
+    found = [block["code"] for block in _PYTHON.finditer(page.read_text())]
+    return "\n".join(code for code in found if not _NAMED.match(code))

@@ -2,12 +2,10 @@
 
 import asyncio
 import hashlib
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -133,7 +131,7 @@ def loss_of(lapsed: Lapsed) -> Move:
     )
 
 
-async def until(happens: Callable[[], bool], *, within: float = 30.0) -> None:
+async def until(happens: Callable[[], bool], *, within: float = 60.0) -> None:
     """Wait until it is so; after `within` seconds it is a failure."""
     deadline = time.monotonic() + within
     while not happens():
@@ -147,11 +145,3 @@ def look_into(path: Path) -> "closing[apsw.Connection]":
     connection.set_busy_timeout(5_000)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     return closing(connection)
-
-
-@contextmanager
-def folder_in_memory() -> Iterator[Path]:
-    """A folder whose syncs cost nothing, where the machine has one: for disks that fail by dice alone."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(prefix="ganger-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)

@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 STRAYED: Final = 70
 """How a run ends that did not import the copy, or not only."""
 
-_ONE_TEST: Final = 20
+_ONE_TEST: Final = 90
 _FAILED: Final = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 _OBJECTION: Final = re.compile(r"^E +(?:assert |AssertionError|Failed: (?!Timeout)).*", re.MULTILINE)
 
@@ -81,7 +81,7 @@ def plant(bug: Bug, package: Path) -> None:
         compiled.unlink()
 
 
-def run_tests(tests: Iterable[str], package: Path, patience: float = 60.0) -> Run:
+def run_tests(tests: Iterable[str], package: Path, patience: float = 300.0) -> Run:
     """Run the tests in a process of its own, which imports the package from there."""
     began = time.monotonic()
     # The path is as short as it can be, and as long for one run as for another: a socket's address has its limit.

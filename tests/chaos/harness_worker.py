@@ -27,7 +27,7 @@ from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE: Final = 30
+PATIENCE: Final = 60
 _TYPES: Final = {operation.name: (operation.request, operation.reply) for operation in OPERATIONS}
 
 

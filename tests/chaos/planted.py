@@ -321,7 +321,7 @@ TASKS: Final = (
     ),
     Bug(
         "a child is released by the first of its parents",
-        f"{_SQLITE}/cascade.py",
+        "core/release.py",
         "waits = child.waits - closed.edges",
         "waits = 0",
         (f"{_CONTRACT}test_a_child_waits_for_all_its_parents",),

@@ -22,10 +22,11 @@ from ganger.databases.sqlite.unit import Unit
 from ganger.engine.store import Configure, QueueChange, Submission
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing import FakeClock, Fault, FaultVfs, SeededEntropy
-from tests.chaos.harness import SMALL, find_unsound, folder_in_memory, look_into, open_store
+from tests.chaos.harness import SMALL, find_unsound, look_into, open_store
 from tests.chaos.harness_disk import BACK_WITHIN, Strike, strike, sweep
+from tests.folders import folder_in_memory
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1_500)]
 
 WORKERS: Final = 2
 FIRST_CALLS: Final = 2_000

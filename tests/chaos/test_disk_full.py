@@ -22,12 +22,12 @@ from ganger.engine.stores.sqlite import SqliteStore
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from tests.chaos.harness import find_unsound, look_into
+from tests.chaos.harness_disk import BACK_WITHIN
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
 MEBIBYTE: Final = 1 << 20
 SIZE: Final = 64 * MEBIBYTE
-BACK_WITHIN: Final = 10.0
 LEASED: Final = 1_000
 
 

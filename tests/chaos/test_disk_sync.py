@@ -21,11 +21,12 @@ from ganger.core.errors import StoreBroken
 from ganger.testing import FakeClock, Fault, FaultVfs, PowerLog, PowerVfs, SeededEntropy
 from ganger.testing.power import Marked, Synced, Truncated, Wrote
 from ganger.testing.vfs import Call
-from tests.chaos.harness import find_broken, find_unsound, folder_in_memory, look_into, open_store
+from tests.chaos.harness import find_broken, find_unsound, look_into, open_store
 from tests.chaos.harness_disk import Patience
 from tests.chaos.harness_script import Retired, Script, Told, promised
+from tests.folders import folder_in_memory
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
 T = TypeVar("T")
 ROUNDS: Final = 2

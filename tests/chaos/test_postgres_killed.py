@@ -1,27 +1,31 @@
-"""The PostgreSQL server dies under the stores that use it: nothing that was acknowledged is lost, and they go on."""
+"""The PostgreSQL server dies, or stands still, or the way to it breaks: nothing is lost or doubled, and all go on."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import quote
 
 import pytest
 
-from ganger.core.ids import NodeId, QueueId, TaskId
-from ganger.core.state import Move, Status, Verdict, move
-from ganger.engine.store import EVENTS_TOPIC, Claim, Exchange, Submission
+from ganger.engine.store import EVENTS_TOPIC
 from ganger.engine.stores.postgres import PostgresStore
-from ganger.runtime.clock import SystemClock
-from ganger.runtime.entropy import SystemEntropy
-from ganger.testing.clock import FakeClock
-from ganger.testing.contracts.scene import Scene, plain
-from tests.servers.postgres import Missing, PostgresServer
+from tests.chaos.harness_postgres import Bustle
+from tests.servers.postgres import USER, Missing, PostgresServer
+from tests.servers.proxy import CuttingProxy
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
 KILLS = 3
+STOPS = 3
+STANDSTILL = 1.0
+"""Seconds for which the server answers nobody."""
 TASKS = 400
+SEEDS = (1, 2)
+CUT_TASKS = 150
+
+Disturb = Callable[["asyncio.Future[None]"], Awaitable[None]]
+"""What happens to the server while the bustle runs."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mortal(postgres: object) -> Iterator[PostgresServer]:
     """A server of the test's own. (The shared one is asked for because it says what to do where there is none.)"""
     try:
@@ -36,27 +40,33 @@ def mortal(postgres: object) -> Iterator[PostgresServer]:
 
 
 def test_a_server_that_is_killed_and_comes_back_has_lost_nothing(mortal: PostgresServer) -> None:
-    asyncio.run(_live_through(mortal))
+    async def kill(_running: "asyncio.Future[None]") -> None:
+        await asyncio.to_thread(mortal.kill)
+        await asyncio.to_thread(mortal.start)
+
+    asyncio.run(_live_through(mortal.url("killed"), kill, KILLS))
 
 
-async def _live_through(server: PostgresServer) -> None:
-    stores = [await PostgresStore.open(server.url("mortal"), SystemClock(), SystemEntropy()) for _ in range(2)]
-    first = Scene(stores[0], FakeClock())
-    queue, node = await first.queue(), await first.node(lease=600_000)
-    submitting = asyncio.ensure_future(_submit(stores[0], queue))
-    working = asyncio.ensure_future(_work(stores[1], node, queue, submitting))
-    for number in range(KILLS):
-        await _hear_of(stores[0], (number + 1) * 20)
-        await asyncio.to_thread(server.kill)
-        await asyncio.to_thread(server.start)
-    submitted, (had, refused) = await submitting, await working
-    assert sorted(had) == sorted(submitted), "every acknowledged task was had, and none that nobody submitted"
-    assert refused == 0, "a reply that was lost is found out, not guessed"
-    assert set(had.values()) == {1}
-    (counts,), _ = await stores[1].counts()
-    assert counts.by_status == {Status.SUCCEEDED: TASKS}
-    for store in stores:
-        await store.close()
+def test_a_server_that_stands_still_for_a_while_has_lost_nothing(mortal: PostgresServer) -> None:
+    async def stop(running: "asyncio.Future[None]") -> None:
+        mortal.pause()
+        done, _ = await asyncio.wait([running], timeout=STANDSTILL)
+        assert not done, "nothing ends while nobody answers"
+        mortal.resume()
+
+    asyncio.run(_live_through(mortal.url("stopped"), stop, STOPS))
+
+
+async def _live_through(url: str, disturb: Disturb, times: int) -> None:
+    bustle = Bustle(TASKS)
+    await bustle.open(url)
+    running = asyncio.ensure_future(bustle.run())
+    for number in range(times):
+        await _hear_of(bustle.stores[0], (number + 1) * 20)
+        await disturb(running)
+    await running
+    await bustle.check()
+    await bustle.close()
 
 
 async def _hear_of(store: PostgresStore, events: int) -> None:
@@ -69,20 +79,18 @@ async def _hear_of(store: PostgresStore, events: int) -> None:
     stop()
 
 
-async def _submit(store: PostgresStore, queue: QueueId) -> list[TaskId]:
-    return [(await store.submit(Submission((plain(queue),)))).ids[0] for _ in range(TASKS)]
+@pytest.mark.parametrize("seed", SEEDS)
+def test_connections_that_are_cut_at_any_byte_lose_and_double_nothing(mortal: PostgresServer, seed: int) -> None:
+    async def story() -> None:
+        bustle = Bustle(CUT_TASKS)
+        async with CuttingProxy(mortal.folder, 2_000, 60_000, seed) as proxy:
+            proxy.cuts = False
+            await bustle.open(f"postgresql://{USER}@/postgres?host={quote(str(proxy.folder))}&schema=cut{seed}")
+            proxy.cuts = True
+            await bustle.run()
+            proxy.cuts = False
+            await bustle.check()
+            assert proxy.broken > 5
+            await bustle.close()
 
-
-async def _work(
-    store: PostgresStore, node: NodeId, queue: QueueId, submitting: "asyncio.Future[list[TaskId]]"
-) -> tuple[Counter[int], int]:
-    """Take and end tasks until all that were submitted have ended; how often each was had, and refusals."""
-    had: Counter[int] = Counter()
-    refused = 0
-    moves: tuple[Move, ...] = ()
-    while moves or not submitting.done() or sum(had.values()) < TASKS:
-        done = await store.exchange(Exchange(moves, Claim(node, (queue,), 5)))
-        refused += sum(verdict == Verdict.STALE for _, verdict in done.refused)
-        had.update(one.id for one in done.claimed)
-        moves = tuple(move(one.id, "succeed", one.fence) for one in done.claimed)
-    return had, refused
+    asyncio.run(story())

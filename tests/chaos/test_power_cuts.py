@@ -15,10 +15,11 @@ from ganger.core.ids import QueueId
 from ganger.core.task import NewTask
 from ganger.engine.store import Configure, QueueChange, Submission
 from ganger.testing import FakeClock, PowerLog, PowerVfs, SeededEntropy
-from tests.chaos.harness import digest, find_broken, find_unsound, folder_in_memory, look_into, open_store
+from tests.chaos.harness import digest, find_broken, find_unsound, look_into, open_store
 from tests.chaos.harness_script import Retired, Script, T, Told, promised
+from tests.folders import folder_in_memory
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1_500)]
 
 CUTS: Final = 2_000
 COMMITTED: Final = frozenset({"owner.migrated", "owner.prepared", "scribe.committed_before_reply"})

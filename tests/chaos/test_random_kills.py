@@ -32,7 +32,7 @@ from tests.system.harness import Crew, Member, crew
 from tests.system.harness_store import found, open_store
 
 KILLS: Final = int(os.environ.get("GANGER_TEST_KILLS", "500"))
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(60 + KILLS)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240 + 2 * KILLS)]
 
 PROCESSES: Final = 4
 SHORTEST, LONGEST = 0.02, 0.15

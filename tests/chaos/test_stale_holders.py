@@ -35,9 +35,9 @@ from tests.chaos.harness import digest, look_into, loss_of, until
 from tests.chaos.harness_stale import OPERATIONS, Held, Write, every_write, is_stale
 from tests.chaos.harness_worker import PATIENCE, Crew, Worker, crew
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-LEASE: Final = 400
+LEASE: Final = 1_500
 LONG: Final = 600_000
 
 

@@ -31,7 +31,7 @@ from ganger.testing import FakeClock, SeededEntropy
 from tests.chaos.harness import digest, look_into, loss_of, open_store
 from tests.chaos.harness_stale import Held, edits, every_write, is_stale, moves, notes, send, submissions
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
 WRITES: Final = 100_000
 LEASE: Final = 500

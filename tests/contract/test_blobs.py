@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ganger.engine.blob import BlobHash, Blobs
+from ganger.engine.blobs.bucket import Bucket
 from ganger.engine.blobs.files import FileBlobs
 from ganger.engine.blobs.memory import MemoryBlobs
+from ganger.engine.blobs.s3 import S3Blobs
 from ganger.testing.clock import FakeClock, SeededEntropy
 from ganger.testing.contracts.blobs import CHECKS, BlobStand, Check
+from tests.servers.moto import MotoServer
 
 
 def stand_in_memory(folder: Path) -> BlobStand:
@@ -38,11 +42,41 @@ def stand_on_files(folder: Path) -> BlobStand:
     return BlobStand(open_it, clock, damage=damage)
 
 
+def stand_on_s3(moto: MotoServer, largest_copy: int) -> BlobStand:
+    clock, entropy, place = FakeClock(), SeededEntropy(1), moto.make_bucket()
+
+    async def open_it() -> Blobs:
+        await S3Blobs.open(place, clock, entropy)
+        return S3Blobs(Bucket(place), clock, entropy, largest_copy)
+
+    def damage(name: BlobHash, position: int) -> None:
+        """Change a byte of every copy, from another thread: the checks run in an event loop."""
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, change(Bucket(place), name, position)).result()
+
+    return BlobStand(open_it, clock, damage=damage)
+
+
+async def change(bucket: Bucket, name: BlobHash, position: int) -> None:
+    async for found in bucket.list(f"content/{name}/"):
+        content = bytearray(await bucket.read(found.path))
+        content[position] ^= 1
+        await bucket.put(found.path, bytes(content))
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("stand", [stand_in_memory, stand_on_files])
 def test_blobs_keep_the_contract(stand: Callable[[Path], BlobStand], check: Check, tmp_path: Path) -> None:
     async def run() -> None:
         await check(stand(tmp_path))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_blobs_on_s3_keep_the_contract(check: Check, moto: MotoServer) -> None:
+    async def run() -> None:
+        await check(stand_on_s3(moto, 5 << 30))
 
     asyncio.run(run())
 

@@ -1,10 +1,8 @@
 """The real engine does the same over SQLite as over the model: outcomes, retries, crashes, operators, upkeep."""
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +25,7 @@ from ganger.engine.stores.sqlite import SqliteStore
 from ganger.engine.upkeep import Promoter, Reaper, Releaser
 from ganger.testing.clock import FakeClock, SeededEntropy
 from ganger.testing.picture import Side, differ
+from tests.folders import folder_in_memory
 
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from(
     [Succeed(), Succeed(b"r"), Fail(), Fail(7, "seven"), Fail(3, again=False), Fail(delay=900), Release(),
@@ -66,8 +65,8 @@ class EngineMachine(RuleBasedStateMachine):
         self.stages = self.runner.run(self._open())
 
     async def _open(self) -> list[Stage]:
-        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
-        sqlite = await SqliteStore.open(Path(folder) / "store.db", self.clock, SeededEntropy(2))
+        folder = self.stack.enter_context(folder_in_memory())
+        sqlite = await SqliteStore.open(folder / "store.db", self.clock, SeededEntropy(2))
         self.stack.push_async_callback(sqlite.close)
         stages = [Stage(store, self.clock) for store in (MemoryStore(self.clock, SeededEntropy(1)), sqlite)]
         for stage in stages:
@@ -205,7 +204,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.both(ask)
 
 
-TestEngineOnBothStores = pytest.mark.slow(EngineMachine.TestCase)
+TestEngineOnBothStores = pytest.mark.timeout(600)(pytest.mark.slow(EngineMachine.TestCase))
 TestEngineOnBothStores.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -1,9 +1,7 @@
 """Whatever is asked of it, the SQLite store answers as the model does."""
 
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +11,7 @@ from ganger.engine.store import Store
 from ganger.engine.stores.memory import MemoryStore
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing.model import StoreMachine
+from tests.folders import folder_in_memory
 
 
 class SqliteAgainstMemory(StoreMachine):
@@ -22,15 +21,15 @@ class SqliteAgainstMemory(StoreMachine):
 
     @asynccontextmanager
     async def open_store(self, clock: Clock, entropy: Entropy) -> AsyncIterator[Store]:
-        with tempfile.TemporaryDirectory() as folder:
-            store = await SqliteStore.open(Path(folder) / "store.db", clock, entropy)
+        with folder_in_memory() as folder:
+            store = await SqliteStore.open(folder / "store.db", clock, entropy)
             try:
                 yield store
             finally:
                 await store.close()
 
 
-TestSqliteAgainstMemory = pytest.mark.slow(SqliteAgainstMemory.TestCase)
+TestSqliteAgainstMemory = pytest.mark.timeout(600)(pytest.mark.slow(SqliteAgainstMemory.TestCase))
 TestSqliteAgainstMemory.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

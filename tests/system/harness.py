@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import psutil
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 _WARM: Final = ["pytest", "tests.system.harness_store", "tests.chaos.worker"]
 """What the server has imported when it forks: a process of a test then starts in milliseconds."""
 

@@ -23,7 +23,7 @@ from tests.system.harness import Line
 from tests.unit.node.guarded import until
 
 CHORES: Final = "tests.unit.node.chores"
-PATIENCE: Final = 40.0
+PATIENCE: Final = 60.0
 
 
 def settings(folder: Path) -> Settings:

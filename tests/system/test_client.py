@@ -16,7 +16,7 @@ import pytest
 
 from ganger import Ganger, Status, TaskFailed
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 JOBS = """
 from datetime import date
 from ganger import Ganger
@@ -46,7 +46,7 @@ def fan(width: int) -> list[int]:
 
 if __name__ == "__main__":
     handle = add.delay(20, 22)
-    print(handle.id, handle.result(20))
+    print(handle.id, handle.result(60))
     app.close()
 """
 NODE = """
@@ -180,7 +180,7 @@ def test_a_running_function_submits_others(app: Ganger, jobs: Any) -> None:
 def test_a_script_submits_its_own_functions(folder: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "jobs_of_client.py"],
-        cwd=folder, capture_output=True, text=True, timeout=30, check=False, env=_environment(folder),
+        cwd=folder, capture_output=True, text=True, timeout=90, check=False, env=_environment(folder),
     )  # fmt: skip
 
     assert ran.stdout.endswith(" 42\n"), ran.stderr

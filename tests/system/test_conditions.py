@@ -46,8 +46,8 @@ until asked:
 """
 SLOW = """
 until slow:
-    shell = setsid sleep 60 & touch began; sleep 60
-    timeout = 60s
+    shell = setsid sleep 300 & : > began; sleep 300
+    timeout = 300s
 far: slow
     true
 """

@@ -20,13 +20,15 @@ from typing import Final
 
 import pytest
 
+from ganger.assembly.inheriting import inherit
 from ganger.core.ids import TaskId
 from ganger.core.state import Status
 from ganger.core.task import Task
 from ganger.runtime.clock import SystemClock
 from tests.system.harness import Member, crew
-from tests.system.harness_node import Desk, appear, desk, node_in, serve_node
+from tests.system.harness_node import Desk, appear, desk, node_in, serve_node, settings
 from tests.unit.node.guarded import is_alive, until
+from tests.yardstick import Slowness, measuring, reach
 
 STOPS: Final = int(os.environ.get("GANGER_TEST_STOPS", "20"))
 DEATHS: Final = int(os.environ.get("GANGER_TEST_DEATHS", "20"))
@@ -43,7 +45,7 @@ echo $$ > {place}.tmp; mv {place}.tmp {place}
 MILD: Final = "exec sleep 1000"
 DEAF: Final = "trap '' TERM; (trap '' TERM; setsid -f sleep 1000); while :; do sleep 1; done"
 
-pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(60 + 3 * STOPS)]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(240 + 5 * STOPS)]
 
 
 def worst(times: Sequence[int]) -> int:
@@ -87,13 +89,13 @@ async def stop_all(desk: Desk, members: Sequence[Member], number: int) -> tuple[
 
 
 def test_a_silent_node_gives_its_tasks_up_in_time_and_its_commands_do_not_outlive_it(tmp_path: Path) -> None:
-    async def check() -> tuple[list[int], list[int]]:
+    async def check(folder: Path) -> tuple[list[int], list[int]]:
         ready: list[int] = []
         dead: list[int] = []
-        async with desk(tmp_path) as made:
+        async with desk(folder) as made:
             with crew() as hired:
                 options = [{"name": f"node{n}", "kinds": ("shell",), "lease": LEASE, "slots": 1} for n in range(NODES)]
-                members = [hired.start(serve_node, tmp_path, said) for said in options]
+                members = [hired.start(serve_node, folder, said) for said in options]
                 for member in members:
                     member.hear()
                 for number in range(-(-STOPS // NODES)):
@@ -104,19 +106,20 @@ def test_a_silent_node_gives_its_tasks_up_in_time_and_its_commands_do_not_outliv
                     assert member.ask("stop") == ("ended",)
         return ready, dead
 
-    ready, dead = asyncio.run(check())
+    def is_in_time(times: tuple[list[int], list[int]], slowness: Slowness) -> bool:
+        ready, dead = worst(times[0]), max(times[1])
+        print(f"{len(times[0])} stops, lease {LEASE} ms: ready p99 {ready} ms, dead {dead} ms at most; {slowness}")
+        return ready <= LEASE + slowness.allow(1_000) and dead <= LEASE + slowness.allow(500)
 
-    print(f"{len(ready)} stops, lease {LEASE} ms: ready p99 {worst(ready)} ms, dead {max(dead)} ms at most")
-    assert worst(ready) <= LEASE + 1_000
-    assert max(dead) <= LEASE + 500
+    reach(tmp_path, lambda place: asyncio.run(check(place)), is_in_time)
 
 
 def test_a_task_whose_process_was_killed_is_ready_again_within_a_second(tmp_path: Path) -> None:
-    async def check() -> list[int]:
+    async def check(folder: Path) -> list[int]:
         took: list[int] = []
-        async with desk(tmp_path) as made, node_in(tmp_path, slots=1):
+        async with desk(folder) as made, node_in(folder, slots=1):
             for number in range(DEATHS):
-                place = tmp_path / f"run{number}"
+                place = folder / f"run{number}"
                 (task,) = await made.submit(made.shell(ONCE.format(place=place, stay=MILD)))
                 pid = int(await appear(place))
                 (running,) = await find_running(made, [task])
@@ -125,10 +128,48 @@ def test_a_task_whose_process_was_killed_is_ready_again_within_a_second(tmp_path
                 assert await made.wait(task) == [Status.SUCCEEDED]
         return took
 
-    took = asyncio.run(check())
+    def is_in_time(took: list[int], slowness: Slowness) -> bool:
+        print(f"{len(took)} deaths: ready p99 {worst(took)} ms; {slowness}")
+        return worst(took) <= slowness.allow(1_000)
 
-    print(f"{len(took)} deaths: ready p99 {worst(took)} ms")
-    assert worst(took) <= 1_000
+    reach(tmp_path, lambda place: asyncio.run(check(place)), is_in_time)
+
+
+def test_the_functions_of_a_dead_node_are_ready_again_within_a_second(tmp_path: Path) -> None:
+    """Nobody of its name comes back: whoever keeps the file up hears of the death from the system."""
+
+    async def die(made: Desk, number: int) -> int:
+        gate = tmp_path / f"gate{number}"
+        (task,) = await made.submit(made.call("wait_for", str(gate)))
+        with crew() as hired:
+            member = hired.start(serve_node, tmp_path, {"kinds": ("function",), "lease": 60_000, "name": f"b{number}"})
+            member.hear()
+            await until(Path(f"{gate}.begun").exists)
+            (running,) = await find_running(made, [task])
+            others = await made.submit(*(made.call("add", 1, number) for number in range(3)))
+            await asyncio.gather(*(made.until_task(one, lambda found: found.holder is not None) for one in others))
+            member.kill()
+            took = await find_ready(made, running, CLOCK.now())
+        found = await made.get(task)
+        assert (found.crashes, [(await made.get(one)).crashes for one in others]) == (1, [0, 0, 0])
+        await made.engine.cancel([task, *others], by="test")
+        return took
+
+    async def check() -> list[int]:
+        async with desk(tmp_path) as made:
+            upkeep = inherit(settings(tmp_path), made.engine, CLOCK)
+            for service in upkeep:
+                await service.start()
+            took = [await die(made, number) for number in range(max(3, DEATHS // 10))]
+            for service in upkeep:
+                await service.stop()
+        return took
+
+    with measuring(tmp_path) as slowness:
+        took = asyncio.run(check())
+
+    print(f"{len(took)} dead nodes: ready p99 {worst(took)} ms; {slowness}")
+    assert worst(took) <= slowness.allow(1_000)
 
 
 def test_a_node_that_is_started_again_has_the_task_of_its_dead_namesake_ready_within_a_second(tmp_path: Path) -> None:
@@ -148,4 +189,7 @@ def test_a_node_that_is_started_again_has_the_task_of_its_dead_namesake_ready_wi
                 assert await made.wait(task) == [Status.SUCCEEDED]
         return took
 
-    assert asyncio.run(check()) <= 1_000
+    with measuring(tmp_path) as slowness:
+        took = asyncio.run(check())
+
+    assert took <= slowness.allow(1_000)

@@ -35,7 +35,7 @@ def spool_reader(made: CommandExecutor, task: int, stream: str = "stdout") -> Sp
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_flood_of_output_takes_no_memory_and_holds_nobody_up(tmp_path: Path) -> None:
     flood = int(os.environ.get("GANGER_TEST_FLOOD", "200")) * MEGABYTE
 
@@ -100,7 +100,7 @@ def test_a_late_reader_follows_from_any_offset_to_the_end(tmp_path: Path) -> Non
             key = SpoolKey(started.task, started.fence, "stdout")
             for offset in (0, 1, 5_000, 12_345):
                 reader = made.spool.read(key, started.signal("stdout"))
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     read = b"".join([piece.body async for piece in reader.follow(offset)])
                 assert read == whole[offset:]
             assert (await started.ended()).data["stdout"] == whole
@@ -110,7 +110,7 @@ def test_a_late_reader_follows_from_any_offset_to_the_end(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("walls", WALLS)
 def test_five_hundred_sleeping_commands_take_little_memory(tmp_path: Path, walls: Isolation) -> None:
     async def check() -> None:
@@ -166,6 +166,6 @@ def test_short_commands_run_at_a_rate(tmp_path: Path, walls: Isolation) -> None:
             rates = [await measure_rate(made, 300, 2, first) for first in (100, 1_000, 2_000)]
             peers = await asyncio.to_thread(measure_xargs, 300)
             print(f"{walls}: {max(rates):.0f} commands/s with 2 slots; xargs -P2 {peers:.0f}/s")
-            assert max(rates) > 50
+            assert max(rates) > min(50, peers / 20)
 
     asyncio.run(check())

@@ -45,7 +45,7 @@ class Foreigner:
 
     def __init__(self, folder: Path) -> None:
         self._sock = RunFolder(str(folder / "run")).connect()
-        self._sock.settimeout(10)
+        self._sock.settimeout(60)
         self._frames = Frames()
         self._heard: list[FromGuardian] = []
 

@@ -32,6 +32,7 @@ from tests.unit.node.guarded import (
     sweep,
     until,
 )
+from tests.yardstick import measuring
 
 
 @asynccontextmanager
@@ -45,34 +46,46 @@ async def node(folder: Path, **more: int | Isolation) -> AsyncIterator[Node]:
         sweep(folder)
 
 
+async def warm_up(made: Node) -> None:
+    """Let the guardian be there: on a busy machine that takes longer than a short lease."""
+    await made.begin(1_000_000, "exit 0")
+    await made.hear()
+
+
 @pytest.mark.parametrize("walls", WALLS)
 def test_a_stopped_node_does_not_keep_its_commands_alive(tmp_path: Path, walls: Isolation) -> None:
+    late: list[int] = []
+
     async def check() -> None:
         async with node(tmp_path, isolation=walls) as made:
             script = "trap '' TERM; (trap '' TERM; setsid -f sleep 1000); while :; do sleep 1; done"
-            pid, end = await made.begin(1, script, trust=1_000)
+            await warm_up(made)
+            pid, end = await made.begin(1, script, trust=2_000)
             made.signal(signal.SIGSTOP)
-            await until(lambda: CLOCK.now() >= end - 100)
+            await until(lambda: CLOCK.now() >= end - 800)
             assert is_alive(pid)
             await until(lambda: not survivors(tmp_path))
-            assert CLOCK.now() <= end + 500
+            late.append(CLOCK.now() - end)
             made.signal(signal.SIGCONT)
             assert await made.hear() == {"task": 1, "outcome": "Release"}
 
-    asyncio.run(check())
+    with measuring(tmp_path) as slowness:
+        asyncio.run(check())
+    assert late[0] <= slowness.allow(500)
 
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_no_command_outlives_the_trust_of_a_stopped_node_in_many_stops(tmp_path: Path) -> None:
     stops, late = int(os.environ.get("GANGER_TEST_STOPS", "20")), []
 
     async def check() -> None:
         async with node(tmp_path) as made:
+            await warm_up(made)
             for task in range(1, stops + 1):
                 _, end = await made.begin(
-                    task, "trap '' TERM; setsid -f sleep 1000; while :; do sleep 1; done", trust=300
+                    task, "trap '' TERM; setsid -f sleep 1000; while :; do sleep 1; done", trust=700
                 )
                 made.signal(signal.SIGSTOP)
                 await until(lambda: not survivors(tmp_path))
@@ -80,9 +93,11 @@ def test_no_command_outlives_the_trust_of_a_stopped_node_in_many_stops(tmp_path:
                 made.signal(signal.SIGCONT)
                 assert await made.hear() == {"task": task, "outcome": "Release"}
 
-    asyncio.run(check())
-    assert max(late) <= 500
-    print(f"{stops} stops, dead {sorted(late)[len(late) // 2]} ms after the end of trust (p50), {max(late)} ms at most")
+    with measuring(tmp_path) as slowness:
+        asyncio.run(check())
+    half = sorted(late)[len(late) // 2]
+    print(f"{stops} stops, dead {half} ms after the end of trust (p50), {max(late)} ms at most; {slowness}")
+    assert max(late) <= slowness.allow(500)
 
 
 @pytest.mark.parametrize("walls", WALLS)

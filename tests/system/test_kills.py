@@ -27,6 +27,7 @@ from ganger.wire.specs import CommandSpec, ShellSpec, encode
 from tests.system.harness_node import Desk, appear, desk, node_in
 from tests.system.test_dead_workers import worst
 from tests.unit.node.guarded import until
+from tests.yardstick import Slowness, reach
 
 ENDS: Final = int(os.environ.get("GANGER_TEST_ENDS", "48"))
 TOGETHER: Final = 8
@@ -53,7 +54,7 @@ SCRIPTS: Final = (
     "env -i setsid -f sh -c 'trap \"\" TERM; sleep 1000; :'; trap '' TERM; echo ready > {place}; sleep 1000; :",
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(60 + ENDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(240 + 2 * ENDS)]
 
 
 class Ward:
@@ -114,17 +115,20 @@ def find_children(folder: Path) -> list[psutil.Process]:
     return [child for pid in pids for child in psutil.Process(pid).children(recursive=True)]
 
 
+def is_in_time(took: list[int], slowness: Slowness) -> bool:
+    half, late = sorted(took)[len(took) // 2], worst(took)
+    print(f"{len(took)} ends with a grace of {GRACE} ms: p50 {half} ms, p99 {late} ms; {slowness}")
+    return late <= GRACE + slowness.allow(1_000)
+
+
 def test_whatever_is_ended_leaves_nobody_and_ends_in_time(tmp_path: Path) -> None:
-    async def check() -> list[int]:
+    async def check(folder: Path) -> list[int]:
         took: list[int] = []
-        async with desk(tmp_path) as made, node_in(tmp_path, kinds=("command", "shell"), slots=TOGETHER):
+        async with desk(folder) as made, node_in(folder, kinds=("command", "shell"), slots=TOGETHER):
             ward, ways = Ward(made), (kill, cancel, time_out)
             for number in range(-(-ENDS // TOGETHER)):
                 took += await ways[number % len(ways)](made, ward)
-            await until(lambda: not find_children(tmp_path))
+            await until(lambda: not find_children(folder))
         return took
 
-    took = asyncio.run(check())
-
-    print(f"{len(took)} ends with a grace of {GRACE} ms: p50 {sorted(took)[len(took) // 2]} ms, p99 {worst(took)} ms")
-    assert worst(took) <= GRACE + 1_000
+    reach(tmp_path, lambda place: asyncio.run(check(place)), is_in_time)

@@ -15,22 +15,28 @@ from ganger.core.state import Status
 from ganger.engine.store import Note
 from tests.system.harness import Crew, crew
 from tests.system.harness_node import PATIENCE, Desk, appear, desk, node_in, serve_node
+from tests.yardstick import Slowness, measuring
 
 pytestmark = [pytest.mark.chaos]
 
 LATEST = 1.5
-"""Seconds: on an idle machine it is a quarter of one; this must hold on a busy one too."""
+"""Seconds: on an idle machine it is a quarter of one."""
+
+ROUNDS = 3
+"""The best of these counts: whatever else the machine does makes it worse, never better."""
 
 LINES = "for i in $(seq {count}); do date +'%s.%N line '$i; sleep {pause}; done"
 
 
-def play(folder: Path, scenario: Callable[[Desk, Crew], Awaitable[None]]) -> None:
+def play(folder: Path, scenario: Callable[[Desk, Crew], Awaitable[None]]) -> Slowness:
     async def run() -> None:
         with crew() as processes:
-            async with asyncio.timeout(PATIENCE + 10), desk(folder) as made:
+            async with asyncio.timeout(2 * PATIENCE), desk(folder) as made:
                 await scenario(made, processes)
 
-    asyncio.run(run())
+    with measuring(folder) as slowness:
+        asyncio.run(run())
+    return slowness
 
 
 async def read_lines(desk: Desk, task: TaskId, stream: str = "stdout") -> list[tuple[str, float]]:
@@ -53,6 +59,8 @@ async def measure_stored(desk: Desk) -> dict[str, tuple[int, int]]:
 
 
 def test_lines_are_seen_as_they_are_written_early_and_late(tmp_path: Path) -> None:
+    ages: list[float] = []
+
     async def scenario(desk: Desk, processes: Crew) -> None:
         assert processes.start(serve_node, tmp_path, {}).hear() == ("ready",)
         (task,) = await desk.submit(desk.shell(LINES.format(count=15, pause=0.2)))
@@ -63,11 +71,11 @@ def test_lines_are_seen_as_they_are_written_early_and_late(tmp_path: Path) -> No
         seen, seen_late = await early, await late
 
         assert [text for text, _ in seen] == [text for text, _ in seen_late] == [f"line {n}" for n in range(1, 16)]
-        assert max(age for _, age in seen) < LATEST
-        assert max(age for _, age in seen_late[-5:]) < LATEST
+        ages.extend(age for _, age in (*seen, *seen_late[-5:]))
         assert all(size == reach for size, reach in (await measure_stored(desk)).values())
 
-    play(tmp_path, scenario)
+    slowness = play(tmp_path, scenario)
+    assert max(ages) < slowness.allow(LATEST)
 
 
 def test_nothing_is_stored_while_nobody_follows(tmp_path: Path) -> None:
@@ -83,6 +91,8 @@ def test_nothing_is_stored_while_nobody_follows(tmp_path: Path) -> None:
 
 
 def test_the_next_node_goes_on_without_a_gap_or_a_double(tmp_path: Path) -> None:
+    ages: list[float] = []
+
     async def scenario(desk: Desk, processes: Crew) -> None:
         first = processes.start(serve_node, tmp_path, {})
         assert first.hear() == ("ready",)
@@ -95,31 +105,36 @@ def test_the_next_node_goes_on_without_a_gap_or_a_double(tmp_path: Path) -> None
         seen = await reading
 
         assert [text for text, _ in seen] == [f"line {n}" for n in range(1, 26)]
-        assert max(age for _, age in seen[-3:]) < LATEST
+        ages.extend(age for _, age in seen[-3:])
         assert all(size == reach for size, reach in (await measure_stored(desk)).values())
         assert (await desk.get(task)).attempts == 1
 
-    play(tmp_path, scenario)
+    slowness = play(tmp_path, scenario)
+    assert max(ages) < slowness.allow(LATEST)
 
 
 def test_a_follower_that_never_reads_does_not_slow_the_writer(tmp_path: Path) -> None:
-    size = 40_000_000
-
     async def scenario(desk: Desk, processes: Crew) -> None:
         assert processes.start(serve_node, tmp_path, {}).hear() == ("ready",)
-        spans = []
-        for follows in (False, True):
-            script = f"s=$(date +%s%N); head -c {size} /dev/zero; e=$(date +%s%N); echo $(( (e - s) / 1000000 )) >&2"
-            (task,) = await desk.submit(desk.shell(script))
-            if follows:
-                await desk.engine.write([Note(task, Fence(0), follow=60_000)])
-            assert await desk.wait(task) == [Status.SUCCEEDED]
-            spans.append(int((await desk.engine.read_output(task, "stderr")).body))
-            assert (await desk.engine.read_output(task, "stdout", 0, 1)).size == size
-        alone, followed = spans
-        assert followed < 4 * alone + 500
+        for _ in range(ROUNDS):
+            alone, followed = [await time_writer(desk, follows) for follows in (False, True)]
+            if followed < 4 * alone + 500:
+                return
+        raise AssertionError(f"it takes {alone} ms alone, and {followed} ms with a follower")
 
     play(tmp_path, scenario)
+
+
+async def time_writer(desk: Desk, follows: bool) -> int:
+    """The milliseconds in which a command has written all it has to write."""
+    size = 40_000_000
+    script = f"s=$(date +%s%N); head -c {size} /dev/zero; e=$(date +%s%N); echo $(( (e - s) / 1000000 )) >&2"
+    (task,) = await desk.submit(desk.shell(script))
+    if follows:
+        await desk.engine.write([Note(task, Fence(0), follow=60_000)])
+    assert await desk.wait(task) == [Status.SUCCEEDED]
+    assert (await desk.engine.read_output(task, "stdout", 0, 1)).size == size
+    return int((await desk.engine.read_output(task, "stderr")).body)
 
 
 @pytest.mark.parametrize("name", ["say_and_wait", "say_and_wait_on_loop"])

@@ -28,7 +28,7 @@ from ganger.wire.specs import AtTime, ConditionSpec, encode
 from tests.system.harness import PATIENCE, Line, crew
 from tests.system.harness_store import make_queue, open_store
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CONDITIONS: Final = int(os.environ.get("GANGER_TEST_CONDITIONS", "20000"))
 CHUNK: Final = 5_000
@@ -65,7 +65,7 @@ async def judge_all(line: Line, database: Path, jump: int) -> None:
     found = await found_in(judge)
     memory = psutil.Process().memory_info().rss - before
     await judge.start()
-    share = min([await idle_share(judge) for _ in range(ROUNDS)])
+    share = await least_share(judge)
     await judge.stop()
     clock.late = jump
     ended = await ended_in(Judge(engine, clock), engine)
@@ -90,6 +90,14 @@ async def found_in(judge: Judge) -> float:
         pass
     assert judge.waiting == CONDITIONS
     return time.monotonic() - began
+
+
+async def least_share(judge: Judge) -> float:
+    """Of as many rounds as it takes until one is good enough."""
+    shares = [await idle_share(judge)]
+    while shares[-1] >= MOST_SHARE and len(shares) < ROUNDS:
+        shares.append(await idle_share(judge))
+    return min(shares)
 
 
 async def idle_share(judge: Judge) -> float:

@@ -12,8 +12,9 @@ from ganger.core.task import Kind, NewTask
 from ganger.engine.store import Claim, Exchange, Query, Submission
 from tests.system.harness import PATIENCE, Crew, Line, crew
 from tests.system.harness_store import make_queue, open_store, register, succeed
+from tests.yardstick import measuring
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(800)]
 
 TASKS: Final = int(os.environ.get("GANGER_TEST_TASKS", "1000000"))
 CHUNK: Final = 5_000
@@ -51,7 +52,7 @@ async def serve(line: Line, database: Path) -> None:
 
 def fill_file(hired: Crew, database: Path) -> float:
     filler = hired.start(fill, database)
-    (memory,) = filler.hear(PATIENCE + TASKS / 5_000)
+    (memory,) = filler.hear(2 * PATIENCE + TASKS / 2_500)
     filler.kill()
     return float(memory)
 
@@ -60,10 +61,11 @@ def test_an_owner_of_a_million_queued_tasks_stays_small(tmp_path: Path) -> None:
     database = tmp_path / "ganger.db"
     with crew() as hired:
         filling = fill_file(hired, database)
-        serving, opened, by_status = hired.start(serve, database).hear()
+        with measuring(tmp_path) as slowness:
+            serving, opened, by_status = hired.start(serve, database).hear(2 * PATIENCE)
     size = database.stat().st_size
     print(f"\n{TASKS} tasks, file {size / 1e6:.0f} MB: filled with {filling / 1e6:.0f} MB", end="")
-    print(f", served after a kill with {serving / 1e6:.0f} MB, opened in {opened:.2f} s")
+    print(f", served after a kill with {serving / 1e6:.0f} MB, opened in {opened:.2f} s; {slowness}")
     assert by_status == {-2: TASKS - 10_000, 1: 10_000}
     assert max(filling, serving) < MOST_MEMORY
-    assert opened < LONGEST_OPENING
+    assert opened < slowness.allow(LONGEST_OPENING)

@@ -18,6 +18,7 @@ from ganger.wire.specs import PluginSpec, encode
 from tests.system.harness import crew
 from tests.system.harness_node import PATIENCE, Desk, appear, desk, node_in, serve_node
 from tests.unit.node.guarded import until
+from tests.yardstick import measuring
 
 pytestmark = [pytest.mark.chaos]
 
@@ -83,6 +84,8 @@ def test_a_large_result_is_kept_and_a_huge_one_is_a_clear_failure(tmp_path: Path
 
 
 def test_a_stopped_node_loses_its_function_at_the_end_of_trust_and_another_takes_it(tmp_path: Path) -> None:
+    lived: list[int] = []
+
     async def scenario(desk: Desk) -> None:
         (task,) = await desk.submit(desk.call("wait_for", str(tmp_path / "gate"), grace=0))
         with crew() as hired:
@@ -93,7 +96,7 @@ def test_a_stopped_node_loses_its_function_at_the_end_of_trust_and_another_takes
             member.pause()
             stopped = CLOCK.now()
             await until(lambda: is_gone(worker.pid))
-            assert CLOCK.now() - stopped <= 1_500 + 500
+            lived.append(CLOCK.now() - stopped)
             assert (await desk.get(task)).status == Status.RUNNING, "it is nobody else's before it is dead"
             (tmp_path / "gate").touch()
             async with node_in(tmp_path, name="eve", kinds=("function",)):
@@ -104,7 +107,9 @@ def test_a_stopped_node_loses_its_function_at_the_end_of_trust_and_another_takes
 
         assert (await desk.get(task)).fence > 1
 
-    play(tmp_path, scenario)
+    with measuring(tmp_path) as slowness:
+        play(tmp_path, scenario)
+    assert lived[0] <= 1_500 + slowness.allow(500)
 
 
 @pytest.mark.parametrize("heir", ["ada", "eve"])
@@ -125,7 +130,7 @@ def test_a_killed_node_takes_its_functions_along_and_only_what_ran_is_blamed(
             await desk.until_task(tasks[0], lambda found: found.status == Status.RUNNING)
             family = psutil.Process(member.pid).children(recursive=True)
             member.kill()
-            await until(lambda: all(is_gone(one.pid) for one in family), 5)
+            await until(lambda: all(is_gone(one.pid) for one in family))
         (tmp_path / "gate").touch()
         async with node_in(tmp_path, name=heir, kinds=kinds):
             assert await desk.wait(*tasks) == [Status.SUCCEEDED] * 4

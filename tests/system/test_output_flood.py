@@ -23,16 +23,20 @@ from ganger.core.task import Kind, NewTask
 from ganger.wire.specs import ShellSpec, encode
 from tests.system.harness import crew
 from tests.system.harness_node import Desk, desk, serve_node
+from tests.yardstick import measuring
 
 FLOOD: Final = int(os.environ.get("GANGER_TEST_FLOOD", "200"))
 MEGABYTE: Final = 1 << 20
 OTHERS: Final = 100
 FULL: Final = FLOOD >= 1_024
 ENOUGH: Final = 0.5
+PATIENCE: Final = 100 + FLOOD
+"""Seconds: all of it is brought to the disk, some three times over."""
+
 ROUNDS: Final = 3
 """Whoever else uses the machine makes it worse: the best round counts."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(60 + FLOOD // 4)]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(400 + FLOOD // 2)]
 
 
 class Scale:
@@ -66,11 +70,11 @@ async def run_meanwhile(desk: Desk, scale: Scale) -> list[float]:
     spec = encode(ShellSpec(script=f"head -c {FLOOD * MEGABYTE} /dev/zero", merge=True))
     (task,) = await desk.submit(NewTask(desk.queue.id, Kind.SHELL, spec))
     await desk.until_task(task, lambda found: found.status != Status.QUEUED)
-    flood, times = asyncio.create_task(desk.wait(task)), []
+    flood, times = asyncio.create_task(desk.engine.wait([task], PATIENCE)), []
     while not flood.done():
         times.append(await run_other(desk))
         scale.look()
-    assert await flood == [Status.SUCCEEDED]
+    assert (await flood).statuses == [Status.SUCCEEDED]
     assert (await desk.engine.read_output(task, "mixedout", 0, 1)).size == FLOOD * MEGABYTE
     await desk.engine.remove(task, by="test")
     return times
@@ -83,10 +87,11 @@ def p99(times: list[float]) -> float:
 async def is_hardly_noticed(desk: Desk, scale: Scale) -> bool:
     alone = [await run_other(desk) for _ in range(OTHERS)]
     meanwhile: list[float] = []
-    while len(meanwhile) < OTHERS:
-        meanwhile += await run_meanwhile(desk, scale)
-    print(f"others p99: alone {p99(alone) * 1000:.1f} ms, meanwhile {p99(meanwhile) * 1000:.1f} ms")
-    return p99(meanwhile) <= (2 * p99(alone) if FULL else ENOUGH)
+    with measuring(desk.folder) as slowness:
+        while len(meanwhile) < OTHERS:
+            meanwhile += await run_meanwhile(desk, scale)
+    print(f"others p99: alone {p99(alone) * 1000:.1f} ms, meanwhile {p99(meanwhile) * 1000:.1f} ms; {slowness}")
+    return p99(meanwhile) <= (2 * p99(alone) if FULL else slowness.allow(ENOUGH))
 
 
 def test_a_flood_of_output_takes_little_memory_and_others_hardly_notice(tmp_path: Path) -> None:

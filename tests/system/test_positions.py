@@ -16,7 +16,7 @@ from ganger.engine.stores.sqlite import SqliteStore
 from tests.system.harness import PATIENCE, Line, Member, crew
 from tests.system.harness_store import found, open_store
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(400)]
 
 WRITERS: Final = 8
 EACH: Final = 12_500

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 GANGER = [sys.executable, "-c", "from ganger.cli.main import main; main()"]
-PATIENCE = 40
+PATIENCE = 60
 pytestmark = [pytest.mark.slow]
 
 JOBS = """
@@ -33,14 +33,14 @@ PROGRAM = """
 from jobs import add, app, repeat
 
 with app:
-    assert add.delay(1, 2).result(timeout=30) == 3
-    assert len(repeat.delay("x", 3_000_000).result(timeout=30)) == 3_000_000
+    assert add.delay(1, 2).result(timeout=60) == 3
+    assert len(repeat.delay("x", 3_000_000).result(timeout=60)) == 3_000_000
     graph = app.graph()
     first = graph.add(add.bind(1, 2))
     second = graph.add(add.bind(first, 10))
     graph.submit()
     handle = app.shell("echo out; echo err >&2; exit 3")
-    handle.wait(timeout=30)
+    handle.wait(timeout=90)
     assert handle.logs("stdout") == "out\\n"
     print(app.handle(handle.number).status.name)
 """
@@ -147,7 +147,7 @@ def test_every_command_works_at_an_address_as_on_a_file(stage: Stage) -> None:
     soon(lambda: "running" in stage.call("show", endless).stdout)
     assert stage.call("kill", endless).returncode == 0
     assert "terminated" in stage.call("wait", endless).stderr
-    mapped = stage.call("map", "echo", "item-{}", told="1\n2\n3\n")
+    mapped = stage.call("map", "echo item-{}", told="1\n2\n3\n")
     assert mapped.returncode == 0, mapped.stderr
     assert "far" in stage.call("nodes").stdout
     assert stage.call("doctor", "--ready").returncode == 0
@@ -182,8 +182,8 @@ def test_a_program_runs_its_functions_far_away(stage: Stage) -> None:
 def test_a_restart_of_the_server_is_only_a_pause(stage: Stage) -> None:
     server = stage.start_server()
     stage.start_node()
-    begun = stage.desk / "begun"
-    script = f"echo before; touch {begun}; sleep 3; echo after"
+    begun, gate = stage.desk / "begun", stage.desk / "gate"
+    script = f"echo before; touch {begun}; until [ -e {gate} ]; do sleep 0.05; done; echo after"
     (number,) = stage.call("submit", "--shell", script).stdout.split()
     follower = subprocess.Popen(
         [*GANGER, "logs", "-f", number], cwd=stage.desk, env=stage.environment(), stdout=subprocess.PIPE
@@ -195,6 +195,7 @@ def test_a_restart_of_the_server_is_only_a_pause(stage: Stage) -> None:
     server.terminate()
     assert server.wait(PATIENCE) == 0
     stage.start_server(stage.url.removeprefix("http://"))
+    gate.touch()
 
     assert follower.stdout.read() == b"after\n"
     assert follower.wait(PATIENCE) == 0
@@ -207,13 +208,15 @@ def test_a_restart_of_the_server_is_only_a_pause(stage: Stage) -> None:
 def test_a_node_far_away_that_is_restarted_goes_on_with_its_commands(stage: Stage) -> None:
     stage.start_server()
     node = stage.start_node()
-    begun = stage.desk / "begun"
-    (number,) = stage.call("submit", "--shell", f"touch {begun}; sleep 3; echo survived").stdout.split()
+    begun, gate = stage.desk / "begun", stage.desk / "gate"
+    script = f"touch {begun}; until [ -e {gate} ]; do sleep 0.05; done; echo survived"
+    (number,) = stage.call("submit", "--shell", script).stdout.split()
     soon(begun.exists)
 
     node.send_signal(signal.SIGUSR1)
     assert node.wait(PATIENCE) == 0
     stage.start_node()
+    gate.touch()
 
     assert stage.call("wait", number).returncode == 0
     assert stage.call("logs", number).stdout == "survived\n"

@@ -2,8 +2,8 @@
 
 In a block without a language, a line that begins with `$` is typed, and what follows it is what is shown, apart from
 ages and blanks. A command without anything after it may say what it likes. It must succeed, unless `echo $?` comes
-next. A line that starts a node is typed first, in another terminal. A block in `make`, `toml` or `yaml` is a file; its
-first line says its name.
+next. A line that starts a node is typed first, in another terminal. A block in `make`, `toml` or `yaml`, or one of
+Python that begins with the name of a file, is a file; its first line says its name.
 """
 
 import os
@@ -22,12 +22,13 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES: Final = ("make", "toml", "yaml")
+NAMED: Final = re.compile(r"# \w+\.py\n")
 PORT: Final = "localhost:8470"
 AGE: Final = re.compile(r"\b\d+(ms|s)\b")
 MARK: Final = re.compile(r"\n@(\d+) (\d+)\n")
 MARKING: Final = 'mark() { local code=$?; printf "\\n@%s %s\\n" "$1" "$code"; return $code; }\n'
-DEADLINE: Final = 50.0
-pytestmark = [pytest.mark.slow]
+DEADLINE: Final = 250.0
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class Typed(NamedTuple):
@@ -59,15 +60,16 @@ PAGES: Final = [page for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/tu
 
 
 def prepare(page: Path, folder: Path) -> dict[str, str]:
-    """Write the files of the page, and a `ganger` that can be called; the environment of its shell."""
+    """Write the files of the page, and a `ganger` and a `python` that can be called; the environment of its shell."""
     for form, text in read_blocks(page):
-        if form in FILES:
+        if form in FILES or (form == "python" and NAMED.match(text)):
             (folder / text.split("\n", 1)[0].removeprefix("# ")).write_text(text)
-    program = folder / "bin" / "ganger"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ganger.cli.main import main; main()" "$@"\n')
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, words in (("ganger", '-c "from ganger.cli.main import main; main()"'), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    return {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
 
 
 def find_port() -> int:
@@ -90,7 +92,7 @@ def started(line: str, folder: Path, env: dict[str, str], port: int) -> Iterator
         with suppress(subprocess.TimeoutExpired):
             process.wait(5)
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         process.stderr.close()
 
 

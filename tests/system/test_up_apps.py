@@ -52,7 +52,7 @@ def below(tmp_path: Path) -> Iterator[Path]:
             yield folder
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def test_its_schedules_tick_and_its_plugins_are_found(tmp_path: Path, below: Path) -> None:

@@ -24,7 +24,7 @@ Process = subprocess.Popen[bytes]
 
 
 def call(folder: Path, *words: str, exits: int = 0) -> str:
-    done = subprocess.run([*GANGER, *words], cwd=folder, capture_output=True, text=True, timeout=40, check=False)
+    done = subprocess.run([*GANGER, *words], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == exits, (words, done)
     return done.stdout
 

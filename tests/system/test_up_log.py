@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow]
 
 
 def call(folder: Path, *words: str) -> str:
-    ran = subprocess.run([*GANGER, *words], cwd=folder, capture_output=True, text=True, timeout=40, check=False)
+    ran = subprocess.run([*GANGER, *words], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     return ran.stdout.strip()
 
 
@@ -31,7 +31,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
         process.stderr.close()
 
@@ -40,7 +40,7 @@ def test_every_line_is_json_and_tells_what_became_of_each_task(tmp_path: Path, n
     task = int(call(tmp_path, "submit", "--shell", "exit 3"))
     call(tmp_path, "wait", str(task))
     node.send_signal(signal.SIGTERM)
-    said, _ = node.communicate(timeout=30)
+    said, _ = node.communicate(timeout=90)
 
     lines = [json.loads(line) for line in said.splitlines()]
     assert all(line["at"].endswith("Z") and line["event"] for line in lines)

@@ -15,6 +15,7 @@ from ganger.engine.store import QUEUE_TOPIC, Claim, Exchange, Submission
 from ganger.engine.stores.sqlite import SqliteStore
 from tests.system.harness import PATIENCE, Line, crew
 from tests.system.harness_store import found, open_store, register, succeed
+from tests.yardstick import measuring
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
@@ -99,12 +100,16 @@ def measure_starts(database: Path) -> list[float]:
 
 def test_a_task_starts_in_another_process_within_milliseconds(tmp_path: Path) -> None:
     for number in range(ROUNDS):
-        waits = measure_starts(tmp_path / f"{number}.db")
+        with measuring(tmp_path) as slowness:
+            waits = measure_starts(tmp_path / f"{number}.db")
         middle, late, last = (1000 * waits[int(len(waits) * share)] for share in (0.5, 0.99, 0.999))
-        print(f"\nfrom submit to start: median {middle:.1f} ms, p99 {late:.1f} ms, longest {last:.1f} ms", end="")
-        if late <= 1000 * MOST_OFTEN:
-            break
-    assert late <= 1000 * MOST_OFTEN
+        print(
+            f"\nfrom submit to start: median {middle:.1f} ms, p99 {late:.1f} ms, longest {last:.1f} ms; {slowness}",
+            end="",
+        )
+        if late <= slowness.allow(1000 * MOST_OFTEN):
+            return
+    raise AssertionError(f"the 99th percentile was {late:.1f} ms, on a {slowness}")
 
 
 class Statements:

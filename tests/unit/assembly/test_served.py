@@ -1,7 +1,6 @@
 """A store that a database server has: how it is opened by its address, and where this machine keeps what is its own."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,11 +28,12 @@ def test_a_file_is_its_own_place() -> None:
     assert (is_served(settings), locate_own(settings)) == (False, locate(settings))
 
 
+@pytest.mark.parametrize("server", ["postgres_url", "mongo_url"])
 def test_its_address_opens_the_store(
-    postgres_url: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = Settings(store=postgres_url())
+    settings = Settings(store=request.getfixturevalue(server)())
 
     async def story() -> list[int]:
         async with open_parts(settings, SystemClock(), SystemEntropy()) as parts:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.assembly.server import Address, read_address
+from ganger.assembly.listening import Address, read_address
 from ganger.assembly.tokens import TokenFile
 from ganger.core.errors import BadInput, BadName, Conflict, Damage, FormatTooNew, NotFound
 from ganger.runtime.entropy import SystemEntropy

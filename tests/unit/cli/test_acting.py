@@ -43,7 +43,7 @@ def test_some_may_be_refused_and_the_others_are_done(console: Console, act: str)
 
     assert result.stdout.split() == [str(task)]
     assert "task 99 is not there" in result.stderr
-    assert [line["done"] for line in console.lines(act, 99, "--json", exits=4)] == [False]
+    assert [line["done"] for line in console.lines(act, 99, "--json", exits=3)] == [False]
 
 
 def test_a_task_that_has_ended_stays_as_it_is(console: Console) -> None:

@@ -41,6 +41,12 @@ def test_every_command_has_help(console: Console, name: str) -> None:
     assert "Usage: " in console.out(name, "--help")
 
 
+def test_who_misspells_a_command_is_told_the_one_that_was_meant(console: Console) -> None:
+    assert "Did you mean cancel?" in console.err("cancle", "1", exits=2)
+    assert "Did you mean pause?" in console.err("queue", "pauze", "1", exits=2)
+    assert "No such command 'xyz'" in console.err("xyz", exits=2)
+
+
 def test_what_is_done_is_in_the_audit_log(console: Console) -> None:
     console.run("hold", console.submit("--", "true"))
 
@@ -53,7 +59,7 @@ def test_what_is_heavy_is_loaded_by_the_command_that_needs_it() -> None:
         "print({'asyncio', 'apsw', 'rich', 'msgspec'} & set(sys.modules))"
     )
 
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=True)
 
     assert ran.stdout.strip() == "set()"
 
@@ -63,6 +69,6 @@ def test_a_command_is_loaded_without_the_others() -> None:
         "import sys; from ganger.cli.main import main; main.commands['ls']; print('ganger.cli.queue' in sys.modules)"
     )
 
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=True)
 
     assert ran.stdout.strip() == "False"

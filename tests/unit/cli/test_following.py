@@ -8,9 +8,10 @@ from asyncio.subprocess import PIPE, Process
 
 from ganger.core.ids import TaskId
 from ganger.core.node import Registration
-from ganger.core.outcome import Hold, Succeed
+from ganger.core.outcome import Fail, Hold, Succeed
 from ganger.core.task import Claimed
 from ganger.engine.engine import Engine
+from ganger.engine.settle import Settled
 from ganger.engine.store import Claim
 from tests.unit.cli.console import Console
 
@@ -88,17 +89,44 @@ def test_output_that_was_kept_together_only_is_printed_at_the_end(console: Conso
     console.act(body)
 
 
+async def _run_one(console: Console, engine: Engine) -> tuple[Process, Claimed]:
+    """`ganger run`, and its task in the hands of a node."""
+    queue = await engine.queues.ensure("default", by="tester")
+    process = await _start(console, "run", "--shell", "echo one")
+    node = await engine.nodes.register(Registration("worker", "token"))
+    (claimed,) = await engine.wait_claim(Claim(node.id, (queue.id,), start=True), DEADLINE)
+    await engine.append_output(claimed.lease, "stdout", 0, b"one\n")
+    return process, claimed
+
+
 def test_a_run_ends_when_its_task_is_held_and_shows_what_was_written(console: Console) -> None:
     async def body(engine: Engine) -> None:
-        queue = await engine.queues.ensure("default", by="tester")
-        process = await _start(console, "run", "--shell", "echo one")
-        node = await engine.nodes.register(Registration("worker", "token"))
-        (claimed,) = await engine.wait_claim(Claim(node.id, (queue.id,), start=True), DEADLINE)
-        await engine.append_output(claimed.lease, "stdout", 0, b"one\n")
+        process, claimed = await _run_one(console, engine)
         await engine.settle([(claimed, Hold("look at it"))])
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
         assert (out, process.returncode) == (b"one\n", 4)
         assert f"ganger kick {claimed.id}".encode() in err
+
+    console.act(body)
+
+
+def test_a_run_that_took_too_long_exits_as_timeout_does(console: Console) -> None:
+    async def body(engine: Engine) -> None:
+        process, claimed = await _run_one(console, engine)
+        await engine.settle([(claimed, Fail(124, "timed out after 5 ms"))])
+        assert await _finish(process) == (b"one\n", 124)
+
+    console.act(body)
+
+
+def test_who_leaves_a_run_is_told_that_it_goes_on(console: Console) -> None:
+    async def body(engine: Engine) -> None:
+        process, claimed = await _run_one(console, engine)
+        assert await _read_line(process) == b"one\n"
+        process.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+        assert (f"ganger kill {claimed.id}" in err.decode(), process.returncode) == (True, 130)
+        assert await engine.settle([(claimed, Succeed())]) == Settled([], [])
 
     console.act(body)
 

@@ -22,7 +22,7 @@ LOADED: Final = "import sys; print(*sorted(sys.modules), file=sys.stderr)"
 def _loaded(program: str, *words: str, **environment: str) -> set[str]:
     found = subprocess.run(
         [sys.executable, "-c", program, *words],
-        capture_output=True, text=True, check=True, timeout=50, env={**os.environ, **environment},
+        capture_output=True, text=True, check=True, timeout=90, env={**os.environ, **environment},
     )  # fmt: skip
     return set(found.stderr.split())
 

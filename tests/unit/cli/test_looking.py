@@ -3,6 +3,8 @@
 import pytest
 
 from ganger.core.node import Registration
+from ganger.core.task import NewTask
+from ganger.engine.engine import Engine
 from tests.unit.cli.console import Console
 
 READERS = (
@@ -133,3 +135,14 @@ def test_events_are_told_from_a_position_on_and_for_one_task(console: Console) -
     assert [event["fact"] for event in console.lines("events", "-n", 1, "--task", second, "--json")] == ["submitted"]
     assert "held" in console.out("events", "--fact", "held")
     assert "Invalid value" in console.err("events", "--fact", "rumour", exits=2)
+
+
+def test_a_function_is_listed_by_its_name(console: Console) -> None:
+    async def body(engine: Engine) -> list[int]:
+        queue = await engine.queues.ensure("default", by="tester")
+        specs = (b'{"path":"shop.mail:send","args":[1]}', b"no json")
+        return [int(task) for task in (await engine.submit([NewTask(queue.id, "function", one) for one in specs])).ids]
+
+    console.act(body)
+
+    assert [line.split()[-1] for line in console.out("ls").splitlines()[1:]] == ["(function)", "shop.mail:send"]

@@ -4,8 +4,12 @@ import asyncio
 import json
 import os
 import select
+import shutil
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
+
+import pytest
 
 from ganger.cli.systemd import quote
 from ganger.core.ids import TaskId
@@ -123,6 +127,17 @@ def test_the_unit_file_names_the_store_and_leaves_commands_to_the_next(console: 
     assert {"Type=notify", "KillMode=process", "RestartKillSignal=SIGUSR1", "Delegate=yes"} <= set(unit)
     assert not any(line.startswith("User=") for line in console.out("systemd", "--user").splitlines())
     assert console.err("systemd", "--name", "a\nExecStart=/bin/evil", exits=2)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_finds_nothing_wrong_with_the_unit_file(console: Console) -> None:
+    unit = console.folder / "ganger-test.service"
+    unit.write_text(console.out("systemd") + "\n")
+
+    words = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    checked = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
+
+    assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
 
 
 def test_words_of_a_unit_file_are_quoted_as_systemd_reads_them() -> None:

@@ -31,7 +31,7 @@ def _see(words: list[str], columns: int, store: str, *, colours: bool = False) -
     ) as process:
         os.close(here)
         seen = b"".join(iter(lambda: _read(there), b""))
-        process.wait(30)
+        process.wait(60)
     os.close(there)
     return seen.decode().replace("\r\n", "\n")
 
@@ -120,7 +120,7 @@ def test_a_shell_completes_commands_and_words(console: Console, tmp_path: Path) 
         program = "from ganger.cli.main import main; main(prog_name='ganger')"
         ran = subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=30, check=False,
+            env={**os.environ, **environment}, capture_output=True, text=True, timeout=90, check=False,
         )  # fmt: skip
         return ran.stdout
 

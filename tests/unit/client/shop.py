@@ -28,6 +28,11 @@ def total(numbers: list[int | None]) -> int:
 
 
 @app.task
+def halve(numbers: list[float]) -> list[float]:
+    return [number / 2 for number in numbers]
+
+
+@app.task
 def refuse(what: str = "this") -> None:
     raise ValueError(f"not {what}")
 

@@ -80,11 +80,11 @@ def test_whoever_waits_when_the_app_is_closed_is_told() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         told = pool.submit(bridge.run, work.call)
-        assert work.begun.wait(5)
+        assert work.begun.wait(60)
         bridge.close()
         bridge.close()
         with pytest.raises(StoreClosed):
-            told.result(5)
+            told.result(60)
     assert work.ended.is_set()
 
 
@@ -98,7 +98,7 @@ def test_whoever_awaits_when_the_app_is_closed_is_told() -> None:
         with pytest.raises(StoreClosed):
             await waiting
 
-    asyncio.run(asyncio.wait_for(ask(), 10))
+    asyncio.run(asyncio.wait_for(ask(), 60))
 
 
 def test_a_cancelled_caller_cancels_the_call() -> None:
@@ -112,7 +112,7 @@ def test_a_cancelled_caller_cancels_the_call() -> None:
             await task
 
     asyncio.run(ask())
-    assert work.ended.wait(5)
+    assert work.ended.wait(60)
     bridge.close()
 
 
@@ -141,7 +141,7 @@ app.close()
 def _run(program: str, folder: Path) -> str:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", program],
-        cwd=folder, capture_output=True, text=True, timeout=30, check=True,
+        cwd=folder, capture_output=True, text=True, timeout=90, check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     assert not ran.stderr

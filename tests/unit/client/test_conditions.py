@@ -41,7 +41,7 @@ def test_both_ways_of_an_if_meet_again(tmp_path: Path, there: bool) -> None:
         join = graph.task(add, 3, after=[yes.finished, no.finished])
 
     assert statuses(yes, no) == ([Status.SUCCEEDED, SKIPPED] if there else [SKIPPED, Status.SUCCEEDED])
-    assert join.handle.result(5) == 4
+    assert join.handle.result(60) == 4
 
 
 def test_a_file_is_waited_for_without_a_slot(stage: Inline, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_file_is_waited_for_without_a_slot(stage: Inline, tmp_path: Path) -> N
     assert choice.then[0].status is Status.BLOCKED
     stage.clock.advance(2_000)
     stage.work()
-    assert choice.then[0].result(5) == 2
+    assert choice.then[0].result(60) == 2
 
 
 def test_at_its_deadline_a_wait_fails_or_goes_the_other_way(stage: Inline, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_at_its_deadline_a_wait_fails_or_goes_the_other_way(stage: Inline, tmp_p
         stage.clock.advance(1_000)
         stage.work()
 
-    assert rescue.handle.result(5) == 3
+    assert rescue.handle.result(60) == 3
     assert statuses(behind, turns) == [Status.CANCELLED, Status.SUCCEEDED]
     with pytest.raises(TaskFailed, match="deadline"):
-        fails.handle.result(5)
+        fails.handle.result(60)
 
 
 def test_times_are_waited_for_by_the_clock(stage: Inline) -> None:
@@ -127,7 +127,7 @@ def test_the_only_parent_needs_no_name_wherever_it_is() -> None:
         result = graph.task(add, graph.task(add, 1).result, after=far.then)
         lost = graph.task(add, 1, after=inside.then)
 
-    assert (result.handle.result(5), lost.handle.status) == (3, SKIPPED)
+    assert (result.handle.result(60), lost.handle.status) == (3, SKIPPED)
 
 
 @pytest.mark.usefixtures("stage")
@@ -142,7 +142,7 @@ def test_a_task_that_was_there_already_is_named_by_its_own_id() -> None:
         yes = graph.task(add, again.result, after=check.then)
 
     assert again.handle.id == old.id
-    assert yes.handle.result(5) == 3
+    assert yes.handle.result(60) == 3
 
 
 @pytest.mark.usefixtures("stage")
@@ -153,15 +153,15 @@ def test_a_condition_alone_is_about_tasks_outside() -> None:
         otherwise=add.bind(3),
     )  # fmt: skip
 
-    assert [handle.result(5) for handle in choice.then] == [2, 3]
+    assert [handle.result(60) for handle in choice.then] == [2, 3]
     assert choice.otherwise[0].status is SKIPPED
-    assert choice.handle.result(5) is None
+    assert choice.handle.result(60) is None
 
 
 @pytest.mark.usefixtures("stage")
 def test_async_code_asks_as_well(tmp_path: Path) -> None:
     async def ask() -> tuple[int, int]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             gone = await app.enqueue_when(gone=tmp_path / "x", then=add.bind(1))
             there = await app.enqueue_wait_until(file=tmp_path, then=add.bind(2))
             return await gone.then[0].aio, await there.then[0].aio
@@ -183,7 +183,7 @@ def test_a_condition_as_a_call_is_added_like_any_other() -> None:
         first = graph.task(add, 1)
         check = graph.add(when(expression="parent.result == 2"), after=first)
     assert isinstance(check, Condition)
-    assert check.handle.result(5) is None
+    assert check.handle.result(60) is None
     with pytest.raises(BadInput, match="in a graph"):
         app.send([when(expression="parent.result == 2")])
 

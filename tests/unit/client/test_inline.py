@@ -1,6 +1,7 @@
 """The SDK as a program uses it, its tasks run at once."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from datetime import date
@@ -12,7 +13,7 @@ from ganger.assembly.client import EngineTransport
 from ganger.client import Graph, Handle, Transport, command
 from ganger.core.errors import BadInput
 from ganger.testing.inline import Inline, assert_enqueued, inline
-from tests.unit.client.shop import add, app, fan, moody, next_year, opaque, refuse, total, where
+from tests.unit.client.shop import add, app, fan, halve, moody, next_year, opaque, refuse, total, where
 
 
 @pytest.fixture
@@ -31,19 +32,29 @@ def test_a_decorated_function_stays_what_it_was() -> None:
 def test_a_delayed_call_has_a_result() -> None:
     handle = add.delay(1, b=2)
 
-    assert handle.wait(5)
-    assert (handle.result(5), handle.status) == (3, Status.SUCCEEDED)
+    assert handle.wait(60)
+    assert (handle.result(60), handle.status) == (3, Status.SUCCEEDED)
 
 
 @pytest.mark.usefixtures("stage")
 def test_an_async_function_gives_a_result_of_its_own_type() -> None:
-    assert next_year.delay(date(2024, 2, 1)).result(5) == date(2025, 2, 1)
+    assert next_year.delay(date(2024, 2, 1)).result(60) == date(2025, 2, 1)
+
+
+@pytest.mark.usefixtures("stage")
+def test_numbers_that_json_does_not_know_arrive_and_come_back() -> None:
+    first = halve.delay([math.nan, math.inf, 4.0])
+
+    assert str(first.result(60)) == "[nan, inf, 2.0]"
+    with app.graph() as graph:
+        last = graph.task(halve, graph.task(halve, [-math.inf]).result)
+    assert last.handle.result(60) == [-math.inf]
 
 
 @pytest.mark.usefixtures("stage")
 def test_async_code_awaits_what_blocking_code_waits_for() -> None:
     async def ask() -> tuple[int, date, int]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             handle = await add.enqueue(2)
             many = await add.enqueue_map([1, 2])
             assert await handle.status() is Status.SUCCEEDED
@@ -54,7 +65,7 @@ def test_async_code_awaits_what_blocking_code_waits_for() -> None:
 
 @pytest.mark.usefixtures("stage")
 def test_a_map_keeps_the_order() -> None:
-    assert [handle.result(5) for handle in add.map(range(20))] == list(range(1, 21))
+    assert [handle.result(60) for handle in add.map(range(20))] == list(range(1, 21))
 
 
 def test_many_are_waited_for_at_once(stage: Inline) -> None:
@@ -73,7 +84,7 @@ def test_many_are_waited_for_at_once(stage: Inline) -> None:
 @pytest.mark.usefixtures("stage")
 def test_a_failed_task_raises_with_the_remote_traceback() -> None:
     with pytest.raises(TaskFailed, match=r"(?s)ended failed.*shop\.py.*ValueError: not that") as raised:
-        refuse.delay("that").result(5)
+        refuse.delay("that").result(60)
 
     assert raised.value.status is Status.FAILED
 
@@ -81,7 +92,7 @@ def test_a_failed_task_raises_with_the_remote_traceback() -> None:
 @pytest.mark.usefixtures("stage")
 def test_a_result_that_is_no_json_fails_the_task() -> None:
     with pytest.raises(TaskFailed, match="not JSON"):
-        opaque.delay().result(5)
+        opaque.delay().result(60)
 
 
 @pytest.mark.usefixtures("stage")
@@ -101,17 +112,17 @@ def test_a_function_inside_a_function_is_refused() -> None:
 
 @pytest.mark.usefixtures("stage")
 def test_a_handle_as_an_argument_is_its_result() -> None:
-    assert add.delay(add.delay(1)).result(5) == 3  # type: ignore[arg-type]
+    assert add.delay(add.delay(1)).result(60) == 3  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("stage")
 def test_bodies_run_in_the_thread_of_the_caller() -> None:
-    assert where.delay().result(5) == threading.get_ident()
+    assert where.delay().result(60) == threading.get_ident()
 
 
 @pytest.mark.usefixtures("stage")
 def test_a_body_may_submit_tasks_itself() -> None:
-    assert [app.handle(task).result(5) for task in fan.delay(3).result(5)] == [0, 1, 2]
+    assert [app.handle(task).result(60) for task in fan.delay(3).result(60)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("mood", ["retry", "snooze", "an error"])
@@ -129,15 +140,15 @@ def test_a_retry_counts_as_an_attempt_and_a_snooze_does_not(stage: Inline) -> No
 
     stage.clock.advance(1_000)
     stage.work()
-    assert (retried.result(5), snoozed.result(5)) == (2, 1)
+    assert (retried.result(60), snoozed.result(60)) == (2, 1)
     with pytest.raises(TaskFailed, match="tried again"):
-        spent.result(5)
+        spent.result(60)
 
 
 @pytest.mark.usefixtures("stage")
 def test_a_body_that_cancels_itself_is_over() -> None:
     with pytest.raises(TaskFailed, match=r"(?s)terminated.*of no use"):
-        moody.delay("cancel").result(5)
+        moody.delay("cancel").result(60)
 
 
 def test_a_delay_is_kept(stage: Inline) -> None:
@@ -149,7 +160,7 @@ def test_a_delay_is_kept(stage: Inline) -> None:
     assert "not_due" in [reason.code for reason in handle.why().reasons]
     stage.clock.advance(5_000)
     assert handle.status is Status.DELAYED
-    assert handle.result(5) == 2
+    assert handle.result(60) == 2
 
 
 @pytest.mark.usefixtures("stage")
@@ -178,7 +189,7 @@ def test_results_flow_through_a_graph() -> None:
         second = graph.task(add, first.result, b=first.result)
         third = graph.task(total, [first.result, second.result, 10])
 
-    assert (second.handle.result(5), third.handle.result(5)) == (4, 16)
+    assert (second.handle.result(60), third.handle.result(60)) == (4, 16)
 
 
 @pytest.mark.usefixtures("stage")
@@ -189,9 +200,9 @@ def test_an_edge_may_ask_for_a_failure() -> None:
         never = graph.task(add, 1, after=bad)
         after_all = graph.task(add, 2, after=[bad.finished, rescue])
 
-    assert rescue.handle.result(5) == 2
+    assert rescue.handle.result(60) == 2
     assert never.handle.status is Status.CANCELLED
-    assert after_all.handle.result(5) == 3
+    assert after_all.handle.result(60) == 3
 
 
 def _fill(graph: Graph) -> None:
@@ -240,7 +251,7 @@ def test_a_group_ends_when_all_have_and_is_followed_by_one() -> None:
 
     assert group.results(5) == [2, 3]
     assert group.then is not None
-    assert group.then.result(5) == 5
+    assert group.then.result(60) == 5
 
 
 @pytest.mark.usefixtures("stage")
@@ -248,7 +259,7 @@ def test_what_follows_a_group_is_called_though_a_member_failed() -> None:
     group = app.group([add.bind(1), refuse.bind()], then=total)
 
     assert group.then is not None
-    assert group.then.result(5) == 2
+    assert group.then.result(60) == 2
     with pytest.raises(TaskFailed):
         group.results(5)
 

@@ -175,7 +175,7 @@ with Ganger("sqlite:ganger.db") as app:
 def test_no_file_is_opened_by_two_libraries_in_one_process(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM],
-        cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])},
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ def test_a_group_of_groups_ends_with_all_of_them() -> None:
             whole = graph.group([first, second])
             last = graph.task(add, 3, after=whole)
 
-        assert last.handle.result(5) == 4
+        assert last.handle.result(60) == 4
         assert whole.handle.status is Status.SUCCEEDED
 
 

@@ -111,7 +111,7 @@ def test_a_type_checker_knows_arguments_and_results(tmp_path: Path) -> None:
 
     said = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", program],
-        capture_output=True, text=True, timeout=55, check=False,
+        capture_output=True, text=True, timeout=150, check=False,
     ).stdout.splitlines()  # fmt: skip
 
     expected = {number: _says(line) for number, line in enumerate(PROGRAM.splitlines(), 1) if "  #" in line}

@@ -21,7 +21,7 @@ async def add(engine: Engine, queue: QueueId, number: int = 1) -> None:
 async def read(news: News, after: int, until: int) -> list[int]:
     """The positions behind one, up to another."""
     seen: list[int] = []
-    async with asyncio.timeout(10), aclosing(news.follow(Position(after))) as pages:
+    async with asyncio.timeout(60), aclosing(news.follow(Position(after))) as pages:
         async for page in pages:
             seen += [event.position for event in page]
             if seen[-1] >= until:

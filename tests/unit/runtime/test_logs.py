@@ -22,7 +22,7 @@ class Stuck:
 
     def write(self, text: str, /) -> None:
         self.entered.set()
-        self.open.wait(20)
+        self.open.wait(60)
         self.text += text
         if '"number":2' in text:
             self.third.set()
@@ -70,11 +70,11 @@ def test_whoever_does_not_read_holds_nobody_up_and_is_told_what_was_dropped() ->
     stream = Stuck()
     log = LineLog(stream, LogFormat.JSON, FakeClock(), most=3)
     log.event("first")
-    assert stream.entered.wait(20)
+    assert stream.entered.wait(60)
     for number in range(10):
         log.event("many", number=number)
     stream.open.set()
-    assert stream.third.wait(20)
+    assert stream.third.wait(60)
     log.event("after")
     log.close()
     told = [json.loads(line) for line in stream.text.splitlines()]

@@ -14,7 +14,7 @@ def test_lines_go_to_the_socket_as_one_message(tmp_path: Path, is_abstract: bool
     place = f"@{tmp_path}/abstract" if is_abstract else f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(place.replace("@", "\0"))
-        manager.settimeout(5)
+        manager.settimeout(60)
 
         assert Notifier(place).tell("READY=1", "STATUS=takes tasks")
         assert manager.recv(100) == b"READY=1\nSTATUS=takes tasks"
