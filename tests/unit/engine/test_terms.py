@@ -98,6 +98,10 @@ async def stuck(stage: Stage) -> None:
     await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1))
 
 
+async def left(stage: Stage) -> None:
+    await stage.engine.nodes.leave(stage.node.id, "token of ada")
+
+
 async def submit_now(stage: Stage, _: None) -> None:
     assert await asyncio.to_thread(stage.engine.submit_now, [stage.task()])
 
@@ -142,6 +146,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.kick_queue": (held, lambda s, x: s.engine.kick_queue(s.queue.id, 1, by="test")),
     "Engine.cancel": (group, lambda s, x: s.engine.cancel([x], by="test")),
     "Engine.kill": (two, lambda s, x: s.engine.kill(x, by="test")),
+    "Engine.orphan": (left, lambda s, x: s.engine.orphan("ada", by="test")),
     "Engine.edit": (two, lambda s, x: s.engine.edit([Edit(x[0], kill=True)], by="test")),
     "Engine.link": (two, lambda s, x: s.engine.link(x[1], x[0], by="test")),
     "Engine.unlink": (pair, lambda s, x: s.engine.unlink(x[1], x[0], by="test")),

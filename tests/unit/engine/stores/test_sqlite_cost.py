@@ -18,7 +18,7 @@ from ganger.engine.stores.sqlite.joining import configure
 from tests.unit.engine.stores.crowd import DUE_NOW, Crowd, gather
 from tests.unit.engine.stores.owner import Owner, payload
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FEW, MANY = 1_000, 1_000_000
 SLACK = 1.5
 
