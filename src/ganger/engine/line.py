@@ -15,8 +15,9 @@ What a wake-up may not do is get lost between the look and the wait. A party lis
 wake-ups; an empty answer that was asked for before the last wake-up counts for nothing.
 
 Tasks may come one by one in a stream, and each would be a question of its own, with a commit of its own. If one came
-while the last question was out, the next is held back for five milliseconds, and takes what came meanwhile. Whoever
-waits for one task after the other is not slowed down by it: nothing comes while that one is being handed out.
+while the last question was out, and that got only few, the next is held back for five milliseconds, and takes what
+came meanwhile. Whoever waits for one task after the other is not slowed down by it: nothing comes while that one is
+being handed out.
 
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
 elsewhere (the slots of a node are shared by all queues), so they look again at most once a second while anything
@@ -52,6 +53,9 @@ IDLE_PARTIES: Final = 1_024
 
 GATHER: Final = 0.005
 """Seconds for which a party holds its question back while tasks come in a stream, to take several at once."""
+
+FEW: Final = 32
+"""Who got so many is not held back: they do not come one by one."""
 
 SECOND_LOOK: Final = 1.0
 SHORTEST_NAP: Final = 0.005
@@ -228,7 +232,8 @@ class Line:
         replies = await self._put([Exchange(claim=waiter.claim) for waiter in askers])
         for (waiter, party, wakes), reply in zip(asked, replies, strict=True):
             waiter.asking = False
-            party.streaming = waiter.claim.most > 1 and party.wakes != wakes
+            few = isinstance(reply, BaseException) or len(reply.claimed) < min(FEW, waiter.claim.most)
+            party.streaming = few and waiter.claim.most > 1 and party.wakes != wakes
             if isinstance(reply, BaseException):
                 self._refuse(party, waiter, reply)
             elif reply.claimed:
