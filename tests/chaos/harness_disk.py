@@ -13,13 +13,12 @@ from ganger.testing import FakeClock, Fault, FaultVfs, SeededEntropy
 from tests.chaos.harness import find_broken, find_unsound, look_into, open_store
 from tests.chaos.harness_script import News, Script, promised
 from tests.folders import folder_in_memory
-from tests.yardstick import STRICT
 
 T = TypeVar("T")
 
 ROUNDS: Final = 8
-BACK_WITHIN: Final = 10.0 if STRICT else 60.0
-"""Seconds after a fault within which the same process serves again; more where others are at work too."""
+BACK_WITHIN: Final = 10.0
+"""Seconds after a fault within which the same process serves again."""
 
 _SPACE_IS_LOOKED_AT: Final = 600
 """Milliseconds after which an owner looks again how much space there is."""

@@ -126,7 +126,7 @@ def test_a_fork_bomb_is_killed_and_others_do_not_notice(tmp_path: Path, walls: I
             await heard(made, started, b"ready")
             await until(lambda: len(survivors(tmp_path)) > 60)
             assert (await run(made, assign(2, command("true")))).outcome == Succeed(b"0")
-            await kill(made, started)
+            assert await kill(made, started) < 5
             assert survivors(tmp_path) == []
             await until(lambda: not zombies(guardian_of(tmp_path)))
 
@@ -140,7 +140,7 @@ def test_a_pipe_that_a_grandchild_holds_does_not_hold_the_end(tmp_path: Path) ->
             ended = await run(made, assign(1, shell("(trap '' TERM; sleep 1000) & echo said; exit 7", grace=300)))
             assert ended.outcome == Fail(reason="it exited with code 7")
             assert ended.data["stdout"] == b"said\n"
-            assert time.monotonic() - began < 100
+            assert time.monotonic() - began < 10
 
     asyncio.run(check())
 

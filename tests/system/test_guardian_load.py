@@ -166,6 +166,6 @@ def test_short_commands_run_at_a_rate(tmp_path: Path, walls: Isolation) -> None:
             rates = [await measure_rate(made, 300, 2, first) for first in (100, 1_000, 2_000)]
             peers = await asyncio.to_thread(measure_xargs, 300)
             print(f"{walls}: {max(rates):.0f} commands/s with 2 slots; xargs -P2 {peers:.0f}/s")
-            assert max(rates) > min(50, peers / 20)
+            assert max(rates) > 50
 
     asyncio.run(check())

@@ -149,7 +149,8 @@ def test_two_that_lock_each_other_out_both_get_through(postgres_url: Callable[[]
             database.transact(lambda session: cross(session, (2, 1)), "crossing"),
         )
         assert (await read(database, 1), await read(database, 2)) == (2, 2)
-        assert tries >= 3, "on a busy machine the second try may meet the other once more"
+        # The one that was sent back may come to its first row before the other does, and then they meet once more.
+        assert tries >= 3
 
     run(postgres_url(), tell)
 
