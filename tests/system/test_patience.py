@@ -30,13 +30,9 @@ def test_the_slowest_tenth_counts() -> None:
     assert rate([QUIET] * 45 + [4 * QUIET] * 5) == pytest.approx(4.0)
 
 
-def test_a_figure_may_be_missed_by_as_much_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_machine_excuses_no_figure() -> None:
     slow = Slowness()
     slow.factor = 2.0
-    monkeypatch.setattr("tests.yardstick.STRICT", False)
-    assert slow.allow(10) == 20
-
-    monkeypatch.setattr("tests.yardstick.STRICT", True)
     assert slow.allow(10) == 10
 
 
