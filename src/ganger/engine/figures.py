@@ -78,7 +78,8 @@ class Meter(Service):
         while not self.draining.is_set():
             self.sample((await self._store.counts())[1])
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.draining.wait(), _EVERY / 1000)
+                async with asyncio.timeout(_EVERY / 1000):
+                    await self.draining.wait()
 
     def sample(self, facts: Facts) -> None:
         """Remember how often facts were told until now."""

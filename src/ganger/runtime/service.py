@@ -7,6 +7,7 @@ cancelled, and leaves a loop behind. So there is one place that does it:
 - a `run` that raises is told as `service_crashed` and begins again after a pause that grows to half a minute and is
   forgotten after a minute of health; a `run` that returns has finished and is not begun again;
 - children start before their parent runs and end after it, in the opposite order; if one cannot start, none stays;
+- a `run` that a cancellation did not reach is cancelled again;
 - all who stop a service share one ending, which goes on if the one who waits for it is cancelled, so `stop` may be
   called any number of times, from anywhere, even from inside `run`;
 - what was stopped is not started again: make a new one.
@@ -22,6 +23,7 @@ from ganger.runtime.telemetry import SILENT, Telemetry
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 30.0
+CANCEL_AGAIN: Final = 2.0
 HEALTHY: Final = 60.0
 """After so many seconds without a crash the next pause is the first again."""
 
@@ -100,8 +102,7 @@ class Service:
 
     async def _end(self) -> None:
         if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.wait([self._loop])
+            await _cancel(self._loop)
         for child in reversed(self._children):
             await child.stop()
         self.state = ServiceState.STOPPED
@@ -120,6 +121,16 @@ class Service:
                     pause = self._first_pause
                 self._telemetry.event("service_crashed", service=self.name, error=repr(error), pause=pause)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.draining.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self.draining.wait()
                 return
             pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def _cancel(loop: asyncio.Task[None]) -> None:
+    """Until it has ended. One cancellation may get lost: `asyncio.wait_for` of Python 3.11 drops one that meets its
+    result, and libraries use it. The next comes late enough for an ending to end.
+    """
+    while not loop.done():
+        loop.cancel()
+        await asyncio.wait([loop], timeout=CANCEL_AGAIN)

@@ -157,6 +157,33 @@ def test_a_service_may_stop_itself() -> None:
     run(scenario())
 
 
+def test_a_loop_that_lost_its_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ganger.runtime.service.CANCEL_AGAIN", 0.01)
+
+    class Deaf(Service):
+        heard = 0
+
+        async def run(self) -> None:
+            while True:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    # As a library does whose wait ends in the moment of the cancellation.
+                    self.heard += 1
+                    if self.heard == 3:
+                        raise
+
+    async def scenario() -> None:
+        service = Deaf("deaf")
+        await service.start()
+        await asyncio.sleep(0)
+        await service.stop()
+        assert service.heard == 3
+        assert service.state is ServiceState.STOPPED
+
+    run(scenario())
+
+
 def test_a_stop_before_the_start_refuses_the_start() -> None:
     async def scenario() -> None:
         service = Looping()

@@ -57,7 +57,8 @@ class Watch(Service):
         self._listeners.tell([RESET, *self._listeners.topics()])
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), QUIET_POLL if self._streaming else POLL)
+                async with asyncio.timeout(QUIET_POLL if self._streaming else POLL):
+                    await self._stirred.wait()
             self._stirred.clear()
             await self._look()
 

@@ -108,7 +108,8 @@ class Ear(Service):
     async def _listen(self, connection: Any, broken: asyncio.Event) -> None:
         while not broken.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(broken.wait(), POLL)
+                async with asyncio.timeout(POLL):
+                    await broken.wait()
                 break
             await self._look(connection)
         raise ConnectionError("the connection that hears wake-ups was lost")
