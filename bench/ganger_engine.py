@@ -152,7 +152,7 @@ def submit_one_by_one(folder: Path, *, tasks: int, producers: int) -> float:
 def _submit_each(engine: Engine, queue: QueueId, tasks: int) -> None:
     """One by one, each durable before the next, on a thread that waits, as a program without an event loop does."""
     for _ in range(tasks):
-        engine.submit_now((NewTask(queue, "function", _SPEC),))
+        engine.post_now((NewTask(queue, "function", _SPEC),))
 
 
 def _produce(gate: Gate, _number: int, folder: Path, tasks: int) -> None:

@@ -22,6 +22,8 @@ LEASE: Final = 5_000
 BEAT: Final = 0.5
 MOST: Final = 4
 PRODUCERS: Final = 2
+LETTERS: Final = 0.5
+"""This part of the submissions is acknowledged when it lies in the bag of its process."""
 
 
 @dataclass
@@ -43,7 +45,14 @@ class Bustle:
             keys = [f"{self.who}-{next(self.numbers)}" for _ in range(rng.randint(1, 3))]
             tasks = tuple(NewTask(self.queue, Kind.PAYLOAD, key.encode(), key=key) for key in keys)
             with self.history.record("submit", *keys) as call:
-                call.ok((await self.store.submit(Submission(tasks))).ids)
+                await self._submit(Submission(tasks), by_letter=rng.random() < LETTERS)
+                call.ok()
+
+    async def _submit(self, tasks: Submission, *, by_letter: bool) -> None:
+        if by_letter:
+            await asyncio.to_thread(self.store.post_now, tasks)
+        else:
+            await self.store.submit(tasks)
 
     async def consume(self) -> None:
         claim = Claim(self.node.id, (self.queue,), most=MOST, start=True)

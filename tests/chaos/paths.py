@@ -1,5 +1,6 @@
-"""The six ways to write to a store, each with the trace that one operation leaves: from it the books are kept."""
+"""The seven ways to write to a store, each with the trace that one operation leaves: from it the books are kept."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -111,6 +112,13 @@ async def _submit(hand: Hand, op: str) -> int:
     return 1
 
 
+async def _post(hand: Hand, op: str) -> int:
+    """A letter: acknowledged before anybody else has seen it."""
+    task = NewTask(hand.queues.submit, Kind.PAYLOAD, description=op)
+    await asyncio.to_thread(hand.store.post_now, Submission((task,)))
+    return 1
+
+
 async def _exchange(hand: Hand, op: str) -> int:
     claim = Claim(hand.node, (hand.queues.exchange,), most=2, start=True)
     done = await hand.store.exchange(Exchange(succeed(hand.claimed), claim, act=act("exchange", op)))
@@ -155,6 +163,7 @@ class Found(NamedTuple):
     """What a store holds when all is over, as far as traces are concerned."""
 
     keys: list[str]
+    letters: list[str]
     queues: list[str]
     acts: list[tuple[str, str]]
     events: list[Event]
@@ -167,6 +176,7 @@ async def find_traces(store: SqliteStore, seeded: Seeded) -> Found:
     lines = await store.audit(Position(0), EVERYTHING)
     return Found(
         [task.key for task in page.tasks if task.key is not None],
+        [task.description for task in page.tasks if task.description is not None],
         [queue.name for queue in directory.queues if queue.name not in Seeded._fields],
         [(line.action, json.loads(line.detail)) for line in lines if line.who == "test"],
         await store.events(Position(0), EVERYTHING),
@@ -178,6 +188,10 @@ def _submit_traces(found: Found, entries: Sequence[Entry]) -> list[str]:
     parents = [key for key in found.keys if not key.endswith("/child")]
     assert sorted(f"{key}/child" for key in parents) == sorted(set(found.keys) - set(parents)), "half a submission"
     return parents
+
+
+def _post_traces(found: Found, entries: Sequence[Entry]) -> list[str]:
+    return found.letters
 
 
 def _exchange_traces(found: Found, entries: Sequence[Entry]) -> list[str]:
@@ -221,6 +235,7 @@ WRITE_PATHS: Final[dict[str, WritePath]] = {
     path.name: path
     for path in (
         WritePath("submit", _submit, _submit_traces),
+        WritePath("post", _post, _post_traces),
         WritePath("exchange", _exchange, _exchange_traces),
         WritePath("write", _write, _write_traces),
         WritePath("edit", _edit, _edit_traces),

@@ -13,6 +13,7 @@ _JOINS: Final = f"{_STORE}test_sqlite_joins.py::"
 _FAULTS: Final = f"{_UNIT}/databases/test_faults.py::"
 _GROUPS: Final = f"{_UNIT}/databases/test_group_commit.py::"
 _OPENING: Final = f"{_UNIT}/databases/test_durable_opening.py::"
+_LETTERS: Final = f"{_UNIT}/databases/test_letters.py::"
 _PEERS: Final = f"{_UNIT}/databases/test_peers.py::"
 _STATE: Final = f"{_UNIT}/core/test_state.py::"
 
@@ -72,6 +73,48 @@ DISK: Final = (
         "if self._reserve.full and entry.operation.needs_space:",
         "if self._reserve.full and not entry.operation:",
         (f"{_FAULTS}test_a_full_disk_refuses_new_work_and_records_results_from_the_reserve",),
+    ),
+    Bug(
+        "the letters of a process that died are left in its bag",
+        "databases/sqlite/collecting.py",
+        "            self._watched.add(path)\n",
+        "",
+        (f"{_LETTERS}test_a_letter_of_a_process_that_died_when_it_was_safe_is_run_by_the_owner",),
+    ),
+    Bug(
+        "a letter that was found in a bag is run again when it comes",
+        "databases/sqlite/collecting.py",
+        "return unit._replace(again=True) if unit.identity in self._seen else unit",
+        "return unit",
+        (f"{_LETTERS}test_a_letter_that_was_read_from_its_bag_is_not_run_again_when_it_comes_at_last",),
+    ),
+    Bug(
+        "the receipts of letters are forgotten before the letters are",
+        "databases/sqlite/receipts.py",
+        'return json.dumps([path.name.rpartition("-")[2] for path in find_bags(database)])',
+        'return "[]"',
+        (f"{_LETTERS}test_receipts_stay_as_long_as_there_is_a_bag",),
+    ),
+    Bug(
+        "half a letter is taken for a whole one",
+        "databases/sqlite/bag.py",
+        "_CHECK.unpack_from(content, start)[0] != zlib.crc32(content[start + _CHECK.size : end])",
+        "end == body",
+        (f"{_LETTERS}test_a_torn_letter_and_the_rest_of_older_ones_end_the_reading",),
+    ),
+    Bug(
+        "a question that was taken back is answered all the same",
+        "databases/sqlite/standing.py",
+        "return lambda: self._stood.pop(number, None) is not None",
+        "return lambda: self._stood.get(number) is not None",
+        (f"{_UNIT}/databases/test_standing.py::test_one_that_is_taken_back_or_stands_with_another_process_is_not_run",),
+    ),
+    Bug(
+        "a letter that met a full disk is dropped",
+        "databases/sqlite/posting.py",
+        "if isinstance(outcome.error, _PASSING) and not self._is_closed:",
+        "if False:",
+        (f"{_LETTERS}test_a_letter_that_meets_a_full_disk_is_run_when_there_is_space_again",),
     ),
 )
 

@@ -49,6 +49,7 @@ OPENING: Final = (
 GIVING: Final = ("handover.finished", "handover.released")
 TAKING: Final = ("handover.received",)
 SENDING: Final = ("link.sent",)
+POSTING: Final = ("bag.put",)
 SENDING_AGAIN: Final = ("link.resent",)
 FAULTS: Final = {
     "reserve.released": Fault("xWrite", error=apsw.SQLITE_FULL, at=3, suffix="-wal"),
@@ -219,6 +220,26 @@ def test_a_client_dies_when_it_has_sent_its_units(scene: Scene, path: str, point
     scene.audit(unknown=8)
 
 
+@pytest.mark.parametrize("path", ["post"])
+@pytest.mark.parametrize("point", POSTING)
+@pytest.mark.parametrize("owner_dies", [False, True])
+def test_a_client_dies_when_its_letter_is_safe_and_not_sent(
+    scene: Scene, path: str, point: str, owner_dies: bool
+) -> None:
+    owner = scene.enter("owner", halt_at="scribe.before_commit" if owner_dies else None, times=2)
+    doomed = scene.enter("doomed", width=WIDTH, die_at=point, times=4 * NTH)
+    scene.prepare(doomed)
+    owner.ask("arm")
+    doomed.ask("arm")
+    doomed.tell("begin")
+    assert doomed.outlive() == KILLED
+    if owner_dies:
+        owner.kill()
+    else:
+        assert owner.ask("close") == ("closed",)
+    scene.audit(unknown=WIDTH)
+
+
 @on_each_path
 @pytest.mark.parametrize("halt", SERVING[:4])
 def test_a_client_sends_its_units_again_to_the_heir_of_an_owner_killed_here(scene: Scene, path: str, halt: str) -> None:
@@ -268,4 +289,4 @@ def test_the_maker_of_a_new_file_dies_at_this_point(scene: Scene, path: str, poi
 
 
 def test_no_point_is_left_out() -> None:
-    assert {*SERVING, *OPENING, *GIVING, *TAKING, *SENDING, *SENDING_AGAIN} == set(PROBES)
+    assert {*SERVING, *OPENING, *GIVING, *TAKING, *SENDING, *POSTING, *SENDING_AGAIN} == set(PROBES)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -130,7 +130,8 @@ async def work(line: Line, orders: Orders) -> None:
     trap = Trap(orders, line, orders.armed, orders.times)
     vfs = FaultVfs(f"fault-{os.getpid()}") if orders.fault is not None else None
     name = None if vfs is None else vfs.name
-    store = await open_store(orders.database, probe=trap, rank=orders.rank, vfs=name, limits=orders.limits)
+    limits = replace(orders.limits or Limits(), letters_after=0)
+    store = await open_store(orders.database, probe=trap, rank=orders.rank, vfs=name, limits=limits)
     worker = Worker(line, orders, store, trap, vfs)
     line.say("open")
     while (word := (await line.hear())[0]) != "close":

@@ -7,7 +7,7 @@ puts the ids in their places and closes the gate. A program that dies between th
 it can be seen, blocked behind its gate, and cancelled. What it can not be is half run.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -57,17 +57,17 @@ class EngineTransport:
             return await self._submit_gated(drafts)
         return (await self.engine.submit(await self._tasks(drafts))).ids
 
-    def submit_now(self, drafts: Sequence[Draft]) -> list[TaskId] | None:
+    def post_now(self, drafts: Sequence[Draft]) -> Callable[[], list[TaskId]] | None:
         queues = {name: self.engine.queues.peek_named(name) for name in {draft.queue for draft in drafts}}
         if None in queues.values() or any(draft.refers for draft in drafts):
             return None
         known = {name: queue.id for name, queue in queues.items() if queue is not None}
-        submitted = self.engine.submit_now([draft.task._replace(queue=known[draft.queue]) for draft in drafts])
-        return None if submitted is None else submitted.ids
+        posted = self.engine.post_now([NewTask(known[draft.queue], *draft.task[1:]) for draft in drafts])
+        return None if posted is None else lambda: posted().ids
 
     async def _tasks(self, drafts: Sequence[Draft]) -> list[NewTask]:
         queues = {name: await self._queue(name) for name in {draft.queue for draft in drafts}}
-        return [draft.task._replace(queue=queues[draft.queue]) for draft in drafts]
+        return [NewTask(queues[draft.queue], *draft.task[1:]) for draft in drafts]
 
     async def _queue(self, name: str) -> QueueId:
         return (await self.engine.queues.ensure(name, by=BY)).id

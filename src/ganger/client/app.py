@@ -15,7 +15,7 @@ from ganger.client.groups import Calls, Choice, ChoiceParts, Group, GroupParts
 from ganger.client.handle import AsyncHandle, Handle
 from ganger.client.options import CommandWishes, Options, Wishes, refuse_strangers
 from ganger.client.schedules import Check, FunctionTiming, ScheduleDecorator, Timetable, Timing, read_timing
-from ganger.client.transport import Synced
+from ganger.client.transport import Draft, Synced, Transport
 from ganger.core import names
 from ganger.core.ids import TaskId
 from ganger.core.schedule import Schedule
@@ -83,8 +83,10 @@ class App:
     def send(self, calls: Sequence[Call[T]]) -> list[Handle[T]]:
         """Submit calls, all or none; they are stored when this returns."""
         drafts = [draft(call) for call in calls]
-        ids = self.bridge.run(lambda far: far.submit(drafts), lambda far: far.submit_now(drafts))
-        return self._handles(calls, ids)
+        posted = self.bridge.run(lambda far: _submit(far, drafts), lambda far: far.post_now(drafts))
+        if len(calls) == 1:
+            return [Handle(self.bridge, lambda: posted()[0], calls[0].returns)]
+        return self._handles(calls, posted())
 
     async def asend(self, calls: Sequence[Call[T]]) -> list[Handle[T]]:
         """As `send`, from async code."""
@@ -229,6 +231,11 @@ class App:
         """As `sync_schedules`, from async code."""
         plans = list(self.schedules)
         return await self.bridge.arun(lambda transport: transport.sync_schedules(plans, self.name, remove=remove))
+
+
+async def _submit(transport: Transport, drafts: Sequence[Draft]) -> Callable[[], list[TaskId]]:
+    ids = await transport.submit(drafts)
+    return lambda: ids
 
 
 class _Decorator:

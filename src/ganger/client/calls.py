@@ -13,7 +13,7 @@ from ganger.core.errors import BadInput
 from ganger.core.graph import Edge
 from ganger.core.ids import QueueId
 from ganger.core.span import to_ms
-from ganger.core.task import Kind, NewTask
+from ganger.core.task import Kind, NewTask, OnConflict
 from ganger.wire.specs import CommandSpec, ConditionSpec, Expression, ShellSpec, Spec, due_of
 
 T = TypeVar("T")
@@ -49,8 +49,10 @@ def draft(call: Call[Any]) -> Draft:
         raise BadInput("an argument is the result of a task in a graph that has not been submitted: add it to that one")
     if isinstance(call.spec, ConditionSpec) and isinstance(call.spec.probe, Expression):
         raise BadInput("an expression is about the tasks that it waits for: ask it in a graph, or with app.when")
-    parents = tuple(Edge(number) for number in sorted({source.number for source in encoded.sources}))
-    return Draft(call.options.queue, new_task(call, encoded.spec)._replace(parents=parents))
+    task = new_task(call, encoded.spec)
+    if encoded.sources:
+        task = task._replace(parents=tuple(map(Edge, sorted({source.number for source in encoded.sources}))))
+    return Draft(call.options.queue, task)
 
 
 def new_task(call: Call[Any], spec: bytes) -> NewTask:
@@ -62,7 +64,8 @@ def new_task(call: Call[Any], spec: bytes) -> NewTask:
         priority=options.priority,
         delay=to_ms(options.delay, "delay"),
         key=options.key,
-        on_conflict=options.on_conflict,
+        # Without a key there is no conflict, and a task that asks for nothing special is stored by the short way.
+        on_conflict=OnConflict.REFUSE if options.key is None else options.on_conflict,
         description=options.description,
         retry=retry_text(options.retries),
         timeout=None if options.timeout is None else to_ms(options.timeout, "timeout"),

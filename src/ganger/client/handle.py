@@ -1,6 +1,6 @@
 """A task that was submitted, in the hands of whoever wants to know what becomes of it."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -118,10 +118,17 @@ class Handle(Referable, Generic[T]):
     It can not be awaited itself, so that those who want no answer may drop it.
     """
 
-    def __init__(self, bridge: Bridge, task: TaskId, returns: Any = Any) -> None:
+    def __init__(self, bridge: Bridge, task: TaskId | Callable[[], TaskId], returns: Any = Any) -> None:
         self._bridge = bridge
         self._returns = returns
-        self.id = task
+        self._task = task
+
+    @property
+    def id(self) -> TaskId:
+        """Its number. A task that was handed in a moment ago may not have one yet: then this waits for it."""
+        if callable(self._task):
+            self._task = self._task()
+        return self._task
 
     def __repr__(self) -> str:
         return f"<task {self.id}>"

@@ -42,6 +42,14 @@ class Encoded(NamedTuple):
 
 def encode(spec: Spec) -> Encoded:
     """The spec as JSON. BadInput: an argument has a type that JSON cannot carry."""
+    try:
+        return Encoded(floats.encode(spec), ())
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _encode_looking(spec)
+
+
+def _encode_looking(spec: Spec) -> Encoded:
+    """As `encode`, with a look at what JSON does not know: it may be a task whose result is asked for."""
     sources: list[Referable] = []
 
     def replace(value: object) -> dict[str, int]:

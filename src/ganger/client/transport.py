@@ -4,7 +4,7 @@ Every operation is async and belongs to the event loop in which the transport wa
 `core.errors`. A cancelled call may have been carried out or not.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ganger.core.ids import TaskId
@@ -77,8 +77,11 @@ class Transport(Protocol):
         """
         ...
 
-    def submit_now(self, drafts: Sequence[Draft]) -> list[TaskId] | None:
-        """As `submit`, on the calling thread, which may be any and waits; None, and nothing done, if it cannot."""
+    def post_now(self, drafts: Sequence[Draft]) -> Callable[[], list[TaskId]] | None:
+        """As `submit`, on the calling thread, which may be any and waits; None, and nothing done, if it cannot.
+
+        Durable when it returns. The ids may be known a moment later: what is returned waits for them.
+        """
         ...
 
     async def wait(self, ids: Sequence[TaskId], timeout: float | None, *, through_hold: bool = False) -> bool:

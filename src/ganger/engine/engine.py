@@ -1,10 +1,10 @@
 """The engine: the one door to what the system does. Every operation names the operations of the store that it uses."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 from ganger.core.audit import Act
 from ganger.core.clock import Clock, Entropy
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.lease import Lease
@@ -103,14 +103,23 @@ class Engine:
             self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept, pasts=pasts
         )
 
-    def submit_now(self, tasks: Sequence[NewTask]) -> Submitted | None:
+    async def submit_each(self, tasks: Sequence[NewTask]) -> list[Submitted | GangerError]:
+        """Store new tasks that know nothing of each other, each by itself; a reply or an error for each.
+
+        One step for all if none is refused. A StoreError is raised: then nothing is known of any of them. Uses: submit.
+        """
+        return await submit.submit_each(self.store, tasks, self.limits, witness=self._witness)
+
+    def post_now(self, tasks: Sequence[NewTask]) -> Callable[[], Submitted] | None:
         """As `submit`, from any thread but the event loop's, which waits; None if that cannot be. Uses: submit.
 
-        It cannot where the store has no such way, or where somebody has to witness what was submitted.
+        Tasks without a key that refer to no other may be seen a moment after this returns; they are safe by then, and
+        what is returned waits for the reply. It cannot be where the store has no such way, or where somebody has to
+        witness what was submitted.
         """
         if self._witness is not None or self._prompt is None:
             return None
-        return submit.submit_now(self._prompt, tasks, self.limits)
+        return submit.post_now(self._prompt, tasks, self.limits)
 
     async def claim(self, claim: Claim) -> list[Claimed]:
         """Lease what is ready now, if anything is. Uses: exchange.

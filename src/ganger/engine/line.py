@@ -19,6 +19,12 @@ while the last question was out, and that got only few, the next is held back fo
 came meanwhile. Whoever waits for one task after the other is not slowed down by it: nothing comes while that one is
 being handed out.
 
+Whoever waits for one task after the other waits for two commits each time: the one that brings the task, and the one
+that claims it. A store may take the question of a party beforehand and answer it in the commit that brings something.
+So when nobody has anything to ask, the eldest of each party *attends*: its question is left with the store. Nothing
+relies on it. The wake-up comes all the same, and whoever asks takes the question back first; if it is too late for
+that, the answer is handed out, or given back if nobody waits any more.
+
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
 elsewhere (the slots of a node are shared by all queues), so they look again at most once a second while anything
 happens at all.
@@ -27,6 +33,7 @@ happens at all.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -35,13 +42,14 @@ from ganger.core.errors import StoreError
 from ganger.core.task import Claimed
 from ganger.engine.claim import Desk
 from ganger.engine.nodes import Nodes
-from ganger.engine.party import Party, Waiter
+from ganger.engine.party import Party, Question, Waiter
 from ganger.engine.queues import Queues
 from ganger.engine.store import (
     EVENTS_TOPIC,
     QUEUE_TOPIC,
     QUEUES_TOPIC,
     RESET_TOPIC,
+    Attentive,
     Claim,
     Exchange,
     Exchanged,
@@ -77,8 +85,9 @@ class Line:
         self._stale = False
         self._alarm: asyncio.TimerHandle | None = None
         self._second_look: asyncio.TimerHandle | None = None
-        self._attend(QUEUES_TOPIC)
-        self._attend(RESET_TOPIC)
+        self._attentive = store if isinstance(store, Attentive) else None
+        self._hear(QUEUES_TOPIC)
+        self._hear(RESET_TOPIC)
 
     async def wait(self, claim: Claim, timeout: float | None) -> list[Claimed]:
         """What the claim gets, as soon as it gets something; nothing when the time (seconds) is up."""
@@ -86,6 +95,8 @@ class Line:
         waiter = Waiter(next(self._tickets), claim)
         party = self._enter(waiter)
         self._serve_soon([party])
+        if self._serving is None:
+            self._leave_questions()
         if party.due is not None and not party.looking:
             self._set_alarm()
         timer = None if timeout is None else asyncio.get_running_loop().call_later(timeout, waiter.expire)
@@ -102,6 +113,7 @@ class Line:
     def close(self) -> None:
         """Send everybody away with nothing, and listen no more."""
         for party in self._parties.values():
+            party.take_back()
             for waiter in party.waiters.values():
                 waiter.expire()
         for topic in list(self._unlisten):
@@ -122,7 +134,7 @@ class Line:
             topics = tuple(QUEUE_TOPIC.format(queue) for queue in waiter.claim.queues)
             party = self._parties[key] = Party(key, topics, personal)
             for topic in topics:
-                self._attend(topic).add(party)
+                self._hear(topic).add(party)
         self._idle.pop(key, None)
         party.enter(waiter, self._clock.wall())
         return party
@@ -142,19 +154,21 @@ class Line:
         if party is None:
             return
         party.leave(waiter)
+        party.take_back(waiter)
         if not party.waiters and self._parties.get(party.key) is party:
             self._idle[party.key] = party
         while len(self._idle) > IDLE_PARTIES:
             self._dismiss(self._idle.popitem(last=False)[1])
 
     def _dismiss(self, party: Party) -> None:
+        party.take_back()
         del self._parties[party.key]
         for topic in party.topics:
             self._listeners[topic].discard(party)
             if not self._listeners[topic]:
                 self._ignore(topic)
 
-    def _attend(self, topic: str) -> set[Party]:
+    def _hear(self, topic: str) -> set[Party]:
         if topic not in self._unlisten:
             self._listeners[topic] = set()
             self._unlisten[topic] = self._store.listen((topic,), self._told)
@@ -205,6 +219,27 @@ class Line:
         finally:
             self._serving = None
         self._set_alarm()
+        self._leave_questions()
+
+    def _leave_questions(self) -> None:
+        """The eldest of each party leaves its question with the store, if that takes some."""
+        if self._attentive is None:
+            return
+        for party in self._parties.values():
+            if party.question is None and not party.streaming and (waiter := party.eldest()) is not None:
+                answer, take_back = self._attentive.attend(Exchange(claim=waiter.claim), party.topics)
+                party.question = Question(waiter, take_back)
+                answer.add_done_callback(partial(self._take_answer, party, party.question))
+
+    def _take_answer(self, party: Party, question: Question, answer: "asyncio.Future[Exchanged]") -> None:
+        """A question that was left was answered. One that failed is asked again by whoever is woken."""
+        if party.question is question:
+            party.question = None
+        if answer.cancelled() or answer.exception() is not None:
+            return
+        if (reply := answer.result()).claimed:
+            # Meanwhile everybody may have been put in line anew.
+            self._hand_out(question.waiter.party or party, question.waiter, reply)
 
     async def _regroup(self) -> None:
         """The queues changed, or a wake-up may have been lost: everybody stands in line anew, in the old order."""
@@ -227,8 +262,9 @@ class Line:
 
     async def _ask(self, askers: Sequence[Waiter]) -> None:
         asked = [(waiter, waiter.party, waiter.party.wakes) for waiter in askers if waiter.party is not None]
-        for waiter in askers:
+        for waiter, party, _ in asked:
             waiter.asking = True
+            party.take_back()
         replies = await self._put([Exchange(claim=waiter.claim) for waiter in askers])
         for (waiter, party, wakes), reply in zip(asked, replies, strict=True):
             waiter.asking = False
@@ -285,7 +321,7 @@ class Line:
             nap = min(max((due - self._clock.wall()) / 1000, SHORTEST_NAP), LONGEST_NAP)
             self._alarm = asyncio.get_running_loop().call_later(nap, self._ring)
         if any(party.limited for party in waiting):
-            self._attend(EVENTS_TOPIC)
+            self._hear(EVENTS_TOPIC)
         elif EVENTS_TOPIC in self._unlisten:
             self._ignore(EVENTS_TOPIC)
 

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from ganger.core.clock import Wall
 from ganger.core.ids import NodeId
@@ -37,15 +37,34 @@ class Waiter:
             self.answer.set_result([])
 
 
+class Question(NamedTuple):
+    """What a waiter left with the store, and what takes it back."""
+
+    waiter: Waiter
+    take_back: Callable[[], bool]
+
+
 class Party:
     """Waiters to whom the same tasks are open, in the order in which they came.
 
     `barren` are the holders that got nothing since the last wake-up, with whether a limit was the cause. `personal`:
     some limit is counted per node, so the limit of one says nothing about another. `streaming`: a wake-up came while
-    the last question was out.
+    the last question was out. `question` was left with the store by one of them.
     """
 
-    __slots__ = ("barren", "due", "key", "looking", "personal", "streaming", "topics", "waiters", "wakes", "width")
+    __slots__ = (
+        "barren",
+        "due",
+        "key",
+        "looking",
+        "personal",
+        "question",
+        "streaming",
+        "topics",
+        "waiters",
+        "wakes",
+        "width",
+    )
 
     def __init__(self, key: Hashable, topics: tuple[str, ...], personal: bool) -> None:
         self.key = key
@@ -58,6 +77,7 @@ class Party:
         self.due: Wall | None = None
         self.looking = False
         self.streaming = False
+        self.question: Question | None = None
 
     @property
     def limited(self) -> bool:
@@ -81,6 +101,16 @@ class Party:
 
     def leave(self, waiter: Waiter) -> None:
         self.waiters.pop(waiter.ticket, None)
+
+    def eldest(self) -> Waiter | None:
+        """Who would be served first."""
+        return next((waiter for waiter in self.waiters.values() if not waiter.answer.done()), None)
+
+    def take_back(self, waiter: Waiter | None = None) -> None:
+        """Take back the question that was left, or only if that waiter left it. If it is too late the answer comes."""
+        if (question := self.question) is not None and waiter in (None, question.waiter):
+            self.question = None
+            question.take_back()
 
     def askers(self) -> list[Waiter]:
         """Who asks next; when there is nobody the party looks no more."""

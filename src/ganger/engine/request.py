@@ -1,6 +1,6 @@
 """What is asked of a store, and what it answers: values that can be encoded, sent to another process and stored."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ganger.core.audit import Act
 from ganger.core.clock import Wall
@@ -188,10 +188,16 @@ class QueueChange(NamedTuple):
     if_absent: bool = False
 
 
+AS_IT_SAYS: Final = -1
+"""In place of a node's limit: the slots that it says it has."""
+
+
 class NodeChange(NamedTuple):
-    """Register a node, beat for it, drain it, let it take tasks again, or let it leave.
+    """Register a node, beat for it, drain it, let it take tasks again, limit it, or let it leave.
 
     All but the first name its id and token. A beat keeps what was told last of its vitals, unless it tells them anew.
+    `limit`: it holds so many tasks at once, whatever it says of itself, now and whenever its name registers again;
+    `AS_IT_SAYS` takes that back.
     """
 
     id: NodeId = NodeId(0)
@@ -203,6 +209,7 @@ class NodeChange(NamedTuple):
     leave: bool = False
     resume: bool = False
     vitals: Vitals | None = None
+    limit: int | None = None
 
 
 class Configure(NamedTuple):

@@ -29,6 +29,7 @@ Terms that hold for every operation:
   over and done in further steps by `tend`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -38,6 +39,7 @@ from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
 from ganger.core.task import Task
 from ganger.engine.request import (
+    AS_IT_SAYS,
     SHOWN_PARENTS,
     Change,
     Chunk,
@@ -68,6 +70,7 @@ from ganger.engine.request import (
 )
 
 __all__ = [
+    "AS_IT_SAYS",
     "CLAIMED_SPEC",
     "EVENTS_TOPIC",
     "FOLLOWED_TOPIC",
@@ -135,6 +138,8 @@ class Capabilities(NamedTuple):
     """Several processes may open it at once."""
     foreign_writers: bool = False
     """Strangers write to it too, so leases that they hold cannot be fenced."""
+    unique_names: bool = False
+    """No two queues have one name: a second one is refused with Conflict."""
 
 
 @runtime_checkable
@@ -146,6 +151,29 @@ class Prompt(Protocol):
 
     def submit_now(self, request: Submission) -> Submitted:
         """As `Store.submit`, from any thread but that of an event loop."""
+        ...
+
+    def post_now(self, request: Submission) -> Callable[[], Submitted]:
+        """As `submit_now`, but it may return as soon as the tasks are safe, before anybody can see them.
+
+        They are stored a moment later, whoever dies, unless their queue is gone by then. What is returned waits for
+        that and gives the reply. It is for submissions that refer to no other task and have no key.
+        """
+        ...
+
+
+@runtime_checkable
+class Attentive(Protocol):
+    """What a store may offer besides: a claim that is left with it, and made in the very step that brings the tasks."""
+
+    def attend(
+        self, request: Exchange, topics: Sequence[str]
+    ) -> "tuple[asyncio.Future[Exchanged], Callable[[], bool]]":
+        """Make this exchange, once, in the next step that wakes one of the topics, if this process makes that step.
+
+        Nobody may rely on it: whoever attends listens to the topics too. Returns where the reply will be, and what
+        takes the request back: False if it was made, or is being made.
+        """
         ...
 
 

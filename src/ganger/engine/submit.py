@@ -6,12 +6,13 @@ without making a cycle, so the whole graph is sorted only if some task points fo
 in turn waits for its members.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ganger.core import names
 from ganger.core.audit import Act
-from ganger.core.errors import BadInput, CycleFound, GangerError, UnknownGroup, UnknownParent
+from ganger.core.errors import BadInput, CycleFound, GangerError, StoreError, UnknownGroup, UnknownParent
 from ganger.core.graph import Edge, Join, On, order
 from ganger.core.ids import QueueId
 from ganger.core.lease import Lease, Renewal
@@ -53,6 +54,23 @@ async def submit(
     return reply
 
 
+async def submit_each(
+    store: Store, tasks: Sequence[NewTask], limits: Limits, *, witness: Witness | None = None
+) -> list[Submitted | GangerError]:
+    """Store the tasks in one step; if one of them is refused, each in a step of its own."""
+    try:
+        reply = await submit(store, tasks, limits, witness=witness)
+    except StoreError:
+        raise
+    except GangerError as error:
+        if len(tasks) == 1:
+            return [error]
+        alone = (submit_each(store, [task], limits, witness=witness) for task in tasks)
+        return [one for (one,) in await asyncio.gather(*alone)]
+    existing = set(reply.existing)
+    return [Submitted([number], [0] if index in existing else []) for index, number in enumerate(reply.ids)]
+
+
 def _check_pasts(pasts: Sequence[tuple[int, Past]]) -> None:
     for index, past in pasts:
         if not is_final(past.status):
@@ -61,10 +79,19 @@ def _check_pasts(pasts: Sequence[tuple[int, Past]]) -> None:
         checks.check_whole("created", past.created, 0, past.ended)
 
 
-def submit_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Submitted:
-    """Check the tasks and store them, all or none, while the calling thread waits."""
+def post_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Callable[[], Submitted]:
+    """Check the tasks and see that they are safe, while the calling thread waits; the reply may come later."""
     check_tasks(tasks, limits)
-    return store.submit_now(Submission(tuple(tasks)))
+    request = Submission(tuple(tasks))
+    if all(_stands_alone(task) for task in tasks):
+        return store.post_now(request)
+    reply = store.submit_now(request)
+    return lambda: reply
+
+
+def _stands_alone(task: NewTask) -> bool:
+    """Nothing but the end of its queue can keep it from being stored."""
+    return task.key is None and not task.parents and not task.group and task.retry_of is None
 
 
 def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:

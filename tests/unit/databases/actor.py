@@ -165,6 +165,11 @@ class Script:
         value = await self.file.call(operation, Line(*request) if request else None)
         return {"value": value}
 
+    async def do_post(self, who: str, count: int) -> dict[str, Any]:
+        """Hand in so many lines without waiting for their replies."""
+        await asyncio.to_thread(lambda: [self.file.post_blocking("submit", Line(who, n)) for n in range(count)])
+        return {"posted": count}
+
     async def do_read(self, sql: str) -> dict[str, Any]:
         return {"rows": await self.file.read(lambda connection: connection.execute(sql).fetchall())}
 

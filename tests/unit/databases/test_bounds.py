@@ -16,7 +16,7 @@ ANSWER = msgspec.Raw(msgspec.msgpack.encode(bytes(50_000)))
 def test_a_peer_that_does_not_read_is_dropped_when_too_much_waits_for_it() -> None:
     ours, theirs = socket.socketpair()
     with theirs, selectors.DefaultSelector() as selector:
-        peers = Peers(selector, FakeClock(), Limits(unsent_bytes=1 << 18))
+        peers = Peers(selector, FakeClock(), Limits(unsent_bytes=1 << 18), lambda client: None)
         found: list[Peer] = []
         peers.add(ours, lambda peer, mask: found.append(peer))
         selector.get_key(ours).data(selectors.EVENT_READ)

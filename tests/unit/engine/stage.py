@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 from ganger.core.clock import Clock
@@ -40,6 +41,9 @@ class Recording:
     def submit_now(self, request: Submission) -> Submitted:
         self.asked["submit"] += 1
         return asyncio.run(self._store.submit(request))
+
+    def post_now(self, request: Submission) -> Callable[[], Submitted]:
+        return partial(self.submit_now, request)
 
     def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
         wanted = set(topics)

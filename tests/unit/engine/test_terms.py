@@ -102,8 +102,10 @@ async def left(stage: Stage) -> None:
     await stage.engine.nodes.leave(stage.node.id, "token of ada")
 
 
-async def submit_now(stage: Stage, _: None) -> None:
-    assert await asyncio.to_thread(stage.engine.submit_now, [stage.task()])
+async def post_now(stage: Stage, _: None) -> None:
+    posted = await asyncio.to_thread(stage.engine.post_now, [stage.task()])
+    assert posted is not None
+    assert (await asyncio.to_thread(posted)).ids
 
 
 async def walk(stage: Stage) -> None:
@@ -123,7 +125,8 @@ async def follow(stage: Stage, task: TaskId) -> None:
 Deed = Callable[[Stage, Any], Awaitable[Any]]
 DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.submit": (nothing, lambda s, x: s.engine.submit([s.task()])),
-    "Engine.submit_now": (nothing, submit_now),
+    "Engine.submit_each": (nothing, lambda s, x: s.engine.submit_each([s.task()])),
+    "Engine.post_now": (nothing, post_now),
     "Engine.claim": (two, lambda s, x: s.engine.claim(s.ask())),
     "Engine.wait_claim": (two, lambda s, x: s.engine.wait_claim(s.ask())),
     "Engine.settle": (claimed, lambda s, x: s.engine.settle([(x, Crashed())], s.ask())),

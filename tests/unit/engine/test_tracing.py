@@ -62,6 +62,26 @@ def test_a_task_that_ends_is_traced_in_the_trace_that_it_came_with() -> None:
     play(scenario)
 
 
+def test_what_ended_just_before_a_stop_is_traced_and_nothing_that_comes_after_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        taken = Taken()
+        tracing = Tracing(stage.engine, taken)
+        await tracing.start()
+        first, *rest = (await stage.engine.submit([stage.task() for _ in range(4)])).ids
+        await stage.engine.cancel([first], by="test")
+        await taken.spans.get()
+        stage.store.deaf = True
+        await stage.engine.cancel(rest, by="test")
+        await tracing.stop()
+        assert taken.spans.empty()
+        await tracing.trace_rest()
+        assert taken.spans.qsize() == len(rest)
+        await tracing.trace_rest()
+        assert taken.spans.qsize() == len(rest)
+
+    play(scenario)
+
+
 @pytest.mark.parametrize(
     "text", ["", "x", TRACE[:-1], TRACE.upper(), f"{TRACE}\n", f"00-{'0' * 32}-b7ad6b7169203331-01"]
 )

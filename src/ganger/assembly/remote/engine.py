@@ -6,7 +6,7 @@ believes a client's decisions. A wait is many short waits at the server, so it o
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ class RemoteEngine(Engine):
         """The token that came with a claim, for the attempt that it belongs to; empty if it was passed on before."""
         return self.tokens.pop((task, fence), "")
 
-    def submit_now(self, tasks: Sequence[NewTask]) -> Submitted | None:
+    def post_now(self, tasks: Sequence[NewTask]) -> Callable[[], Submitted] | None:
         """A link belongs to its event loop."""
         return None
 

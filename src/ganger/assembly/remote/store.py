@@ -148,6 +148,8 @@ class RemoteStore:
             return await self._register(change.register)
         if change.drain or change.resume:
             return await self.link.tell("/v1/engine/drain", Configured, remote.DrainIn(change.id, change.resume))
+        if change.limit is not None:
+            raise refuse("limiting a node")
         headers, at = {remote.NODE_HEADER: change.token}, f"/v1/workers/{change.id}"
         if change.leave:
             await self.link.tell_only(f"{at}/leave", headers=headers)

@@ -10,6 +10,7 @@ from ganger.databases.sqlite.listeners import Listeners
 from ganger.databases.sqlite.operation import Catalogue
 from ganger.databases.sqlite.place import Host, Place
 from ganger.databases.sqlite.probes import Probe
+from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.unit import ClientId
 from ganger.databases.sqlite.wire import Hello, Rank
 
@@ -24,6 +25,7 @@ class Desk:
     catalogue: Catalogue
     inbox: Inbox
     listeners: Listeners
+    standing: Standing
     clock: Clock
     entropy: Entropy
     host: Host

@@ -33,6 +33,7 @@ from ganger.databases.sqlite.fork import keep_for_ever
 from ganger.databases.sqlite.migrate import migrate
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.place import Place, explain
+from ganger.databases.sqlite.receipts import keep_receipts_of
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.runway import Runway
 from ganger.databases.sqlite.statements import load_queries
@@ -130,7 +131,9 @@ class OwnedFile:
         with self._transaction() as session:
             for name in ("create_migration", "create_unit", "create_ownership"):
                 self.connection.execute(self.queries[name])
-            self.connection.execute(self.queries["forget_other_boots"], (self._clock.boot_id(),))
+            self.connection.execute(
+                self.queries["forget_other_boots"], (self._clock.boot_id(), keep_receipts_of(self._place.database))
+            )
             ownership = {
                 "format": FORMAT,
                 "protocol": charter.protocol,

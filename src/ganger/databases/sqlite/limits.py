@@ -16,6 +16,11 @@ class Limits:
     """A group that has run this long is committed; what is left waits for the next one."""
     slots: int = 64
     """Units of one process that may be on their way to the owner at once; more wait at home."""
+    letters_after: int = 8
+    """So many units a process calls for before it makes a bag, which costs more than a few answers."""
+    letters: int = 256
+    """Letters of one process that may be on their way at once; beyond them a caller waits for its answer."""
+    letter_bytes: int = 16 * 1024
     frame_bytes: int = 64 * MEBIBYTE
     unsent_bytes: int = 64 * MEBIBYTE
     """Answers kept for a peer that does not read; beyond it the peer is cut, connects again and asks again."""

@@ -127,7 +127,7 @@ class Link:
     def _send_at_once(self, unit: Unit) -> bool:
         """On the thread that posts: send the unit if the way is free."""
         with self._lock:
-            if not self._is_free():
+            if not self._is_free(unit):
                 return False
             self._announce()
             self._send(unit)
@@ -136,14 +136,15 @@ class Link:
                 self._stream.flush()
             self._desk.probe("link.sent")
             self._post.deliver()
-            heard = self._has_deadline and not self._stream.unsent
+            heard = (self._has_deadline or unit.body) and not self._stream.unsent
         if not heard:
             self._desk.inbox.ring()
         return True
 
-    def _is_free(self) -> bool:
-        outstanding = self._outstanding
-        return self._is_open and len(outstanding) < _FEW and bool(outstanding.room) and not self._stream.unsent
+    def _is_free(self, unit: Unit) -> bool:
+        if not self._is_open or self._stream.unsent:
+            return False
+        return bool(unit.body) or (len(self._outstanding) < _FEW and bool(self._outstanding.room))
 
     def _is_over(self) -> bool:
         inbox = self._desk.inbox
@@ -203,6 +204,10 @@ class Link:
             self._post.deliver()
 
     def _send(self, unit: Unit) -> None:
+        if unit.identity is not None:
+            sent = self._outstanding.add_letter(unit, unit.identity, self._desk.clock.now())
+            self._stream.add(_call(sent, again=unit.again))
+            return
         try:
             self._desk.catalogue.find(unit.operation)
             body = self._desk.catalogue.encode(unit.request)
@@ -321,4 +326,5 @@ class Link:
 
 
 def _call(sent: Sent, *, again: bool) -> Call:
-    return Call(sent.slot, sent.seq, again, sent.unit.operation, msgspec.Raw(sent.body))
+    unit = sent.unit
+    return Call(sent.slot, sent.seq, again, unit.operation, msgspec.Raw(sent.body), letter=bool(unit.body))

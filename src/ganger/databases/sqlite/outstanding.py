@@ -21,13 +21,16 @@ class Sent(NamedTuple):
 
 
 class Outstanding:
-    __slots__ = ("_client", "_free", "_sent", "_seq")
+    """`len` counts those that somebody waits for: a letter is safe without an answer, and holds nobody up."""
+
+    __slots__ = ("_client", "_free", "_letters", "_sent", "_seq")
 
     def __init__(self, client: ClientId, slots: int) -> None:
         self._client = client
         self._free = list(range(slots))
         self._seq = 0
         self._sent: dict[int, Sent] = {}
+        self._letters: dict[int, Sent] = {}
 
     def __len__(self) -> int:
         return len(self._sent)
@@ -43,20 +46,28 @@ class Outstanding:
         self._sent[sent.slot] = sent
         return sent
 
+    def add_letter(self, unit: Unit, identity: Identity, now: Moment) -> Sent:
+        """A letter has its own slot and number, which its bag knows too."""
+        sent = Sent(unit, identity.slot, identity.seq, unit.body, now)
+        self._letters[sent.slot] = sent
+        return sent
+
     def settle(self, slot: int, seq: int) -> Unit | None:
         """The unit that this answer is for; None if nobody waits for it any more."""
-        sent = self._sent.get(slot)
+        sent = self._sent.get(slot) or self._letters.get(slot)
         if sent is None or sent.seq != seq:
             return None
         return self._remove(sent)
 
     def _remove(self, sent: Sent) -> Unit:
-        del self._sent[sent.slot]
-        self._free.append(sent.slot)
+        if self._letters.pop(sent.slot, None) is None:
+            del self._sent[sent.slot]
+            self._free.append(sent.slot)
         return sent.unit
 
     def in_order(self) -> list[Sent]:
-        return sorted(self._sent.values(), key=lambda sent: sent.seq)
+        """All of them: letters, which may be many, behind what somebody waits for."""
+        return [*_by_number(self._sent), *_by_number(self._letters)]
 
     def oldest(self) -> Moment | None:
         """When the first of those without an answer was sent."""
@@ -64,7 +75,7 @@ class Outstanding:
 
     def give_up(self, before: Moment) -> list[Unit]:
         """The units sent before a moment; they are not waited for any more."""
-        return [self._remove(sent) for sent in self.in_order() if sent.at < before]
+        return [self._remove(sent) for sent in _by_number(self._sent) if sent.at < before]
 
     def drain(self) -> list[Unit]:
         """All of them, under their identities, for an owner in this very process."""
@@ -75,3 +86,7 @@ class Outstanding:
         for sent in self.in_order():
             self._remove(sent)
         return units
+
+
+def _by_number(sent: dict[int, Sent]) -> list[Sent]:
+    return sorted(sent.values(), key=lambda each: each.seq)

@@ -1,7 +1,9 @@
 """The owner at work: one thread, one selector, no polling.
 
 A turn takes everything that waits at that moment, from this process and from all others, has it written as one group,
-answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout.
+answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout. Letters, for which nobody
+waits, may wait for each other: while they come in a stream a group of letters alone is written two milliseconds after
+the last one at the earliest, and their replies go together.
 
 The owner leaves when its process closes the file, or when a process of a higher rank (or of a newer version, which has
 to migrate) connects. It stops listening to anybody, finishes and answers what it has, and closes the database. The one
@@ -13,10 +15,12 @@ unanswered; the senders see the connection end and send it again to the next own
 import contextlib
 import selectors
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError, StoreBroken
+from ganger.databases.sqlite.collecting import Collector
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.peers import Peer, Peers
@@ -25,6 +29,11 @@ from ganger.databases.sqlite.scribe import Group, Scribe
 from ganger.databases.sqlite.seat import Seat
 from ganger.databases.sqlite.unit import Outcome, Post, Unit
 from ganger.databases.sqlite.wire import Handover, pack
+
+_STROLL: Final = 2
+"""Milliseconds between two groups of letters alone."""
+_SEVERAL: Final = 2
+_ENOUGH: Final = 64
 
 
 class Owner:
@@ -38,19 +47,27 @@ class Owner:
         self._selector = selectors.DefaultSelector()
         self._queue: deque[Unit] = deque()
         self._post = Post()
-        self._peers = Peers(self._selector, desk.clock, desk.limits)
+        self._written = Moment(0)
+        self._letters = 0
+        self._collector = Collector(desk, file)
+        self._peers = Peers(self._selector, desk.clock, desk.limits, self._collector.look_for)
         self._reception = Reception(desk, seat, self._peers, self._selector, self._queue)
 
-    def serve(self, units: Iterable[Unit]) -> None:
-        """Do these units first, then whatever comes, until it is time to leave; then pass the seat on.
+    def serve(self, units: Iterable[Unit], begun: Callable[[], None]) -> None:
+        """Do these units and every letter that is left first, then whatever comes, until it is time to leave.
 
-        All units that were taken are answered. Those still in the inbox are for the next owner.
+        Then the seat is passed on. All units that were taken are answered. Those still in the inbox are for the next
+        owner. `begun` is called when everything that was handed in before is done.
         """
         self._queue.extend(units)
         self._selector.register(self._desk.inbox.ear, selectors.EVENT_READ, lambda mask: None)
-        self._reception.open()
-        self._desk.probe("owner.serving")
         try:
+            self._queue.extend(self._collector.collect_all())
+            while self._queue:
+                self._turn()
+            begun()
+            self._reception.open()
+            self._desk.probe("owner.serving")
             while not self._is_over():
                 self._gather()
                 self._turn()
@@ -75,18 +92,36 @@ class Owner:
         """Sleep until something is there, and take in what waits; but first what an earlier group left."""
         if self._queue:
             return
+        events = self._listen(None)
+        while (left := self._stroll()) > 0 and events:
+            events = self._listen(left)
+        if not events:
+            self._peers.cut_stalled()
+            self._reception.look_up()
+        self._queue.extend(self._collector.collect_due())
+
+    def _listen(self, most: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Take in what is there; if there is nothing, sleep until something comes, or for so many seconds."""
         sleeps = self._desk.inbox.doze()
-        events = self._selector.select(self._patience() if sleeps else 0)
+        events = self._selector.select(0) if not sleeps or self._peers.has_later else []
+        if sleeps and not events:
+            self._peers.rest()
+            events = self._selector.select(self._patience() if most is None else most)
         self._desk.inbox.rouse()
         for key, mask in events:
             key.data(mask)
         self._queue.extend(self._desk.inbox.take(self._desk.limits.local_units))
-        if not events:
-            self._peers.cut_stalled()
-            self._reception.look_up()
+        return events
+
+    def _stroll(self) -> float:
+        """How long the next group may wait for more: letters do, if the last group had several, and nothing else."""
+        left = self._written + _STROLL - self._desk.clock.now()
+        comes_more = self._letters >= _SEVERAL and 0 < len(self._queue) < _ENOUGH
+        return left / 1000 if left > 0 and comes_more and all(unit.letter for unit in self._queue) else 0
 
     def _patience(self) -> float | None:
-        deadlines = [due for due in (self._peers.next_deadline(), self._reception.next_deadline()) if due is not None]
+        watched = (self._peers, self._reception, self._collector)
+        deadlines = [due for each in watched if (due := each.next_deadline()) is not None]
         return max(0, min(deadlines) - self._desk.clock.now() + 1) / 1000 if deadlines else None
 
     def _turn(self) -> None:
@@ -101,10 +136,12 @@ class Owner:
         return idle and self._file.checkpoint_due(waiting=False) and not self._selector.select(0)
 
     def _write(self) -> None:
-        units = list(self._queue)
+        units = [self._collector.recognise(unit) if unit.letter else unit for unit in self._queue]
         group = self._scribe.write(units)
         self._queue.clear()
         self._queue.extend(group.left)
+        self._written = self._desk.clock.now()
+        self._letters = sum(unit.letter for unit in units)
         self._answer(group)
 
     def _answer(self, group: Group) -> None:

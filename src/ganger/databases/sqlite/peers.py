@@ -3,15 +3,18 @@
 import selectors
 import socket
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ganger.core.clock import Clock, Moment
 from ganger.databases.sqlite.limits import Limits
 from ganger.databases.sqlite.stream import Gone, Stream
-from ganger.databases.sqlite.unit import Outcome, Post
+from ganger.databases.sqlite.unit import ClientId, Outcome, Post
 from ganger.databases.sqlite.wire import Frame, Hello, Reply, Wake, fail
+
+_MANY: Final = 32
+"""So many replies that nobody waits for go together."""
 
 
 class Peer:
@@ -34,10 +37,13 @@ class Asked(NamedTuple):
     peer: Peer
     slot: int
     seq: int
+    is_letter: bool = False
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         if outcome.error is not None:
             self.peers.say(self.peer, fail(self.slot, self.seq, outcome.error))
+        elif self.is_letter:
+            self.peers.say_later(self.peer, Reply(self.slot, self.seq, msgspec.Raw(outcome.encoded)))
         else:
             self.peers.say(self.peer, Reply(self.slot, self.seq, msgspec.Raw(outcome.encoded)))
 
@@ -45,13 +51,17 @@ class Asked(NamedTuple):
 class Peers:
     """All of them. What is said to a peer is sent by `flush`, together for each."""
 
-    def __init__(self, selector: selectors.BaseSelector, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, selector: selectors.BaseSelector, clock: Clock, limits: Limits, gone: Callable[[ClientId], None]
+    ) -> None:
+        self._gone = gone
         self._selector = selector
         self._clock = clock
         self._limits = limits
         self._peers: set[Peer] = set()
         self._timed: set[Peer] = set()
         self._unsent: dict[Peer, None] = {}
+        self._later: dict[Peer, int] = {}
         self._by_topic: dict[str, set[Peer]] = {}
 
     def greeted(self) -> list[Peer]:
@@ -81,15 +91,36 @@ class Peers:
             self._peers.remove(peer)
             self._timed.discard(peer)
             self._unsent.pop(peer, None)
+            self._later.pop(peer, None)
             self.unlisten(peer, list(peer.topics))
             self._selector.unregister(peer.stream.sock)
             peer.stream.close()
+            if peer.hello is not None:
+                self._gone(ClientId(peer.hello.client))
 
     def say(self, peer: Peer, frame: Frame) -> None:
         """Have a frame sent at the next flush; nothing if the peer is gone."""
         if peer in self._peers:
             peer.stream.add(frame)
             self._unsent[peer] = None
+
+    def say_later(self, peer: Peer, frame: Frame) -> None:
+        """As `say`, of what nobody waits for: it goes with whatever is said next, with many of its kind, or at rest."""
+        if peer in self._peers:
+            peer.stream.add(frame)
+            self._later[peer] = held = self._later.get(peer, 0) + 1
+            if held >= _MANY:
+                self._unsent[peer] = None
+
+    @property
+    def has_later(self) -> bool:
+        return bool(self._later)
+
+    def rest(self) -> None:
+        """Nothing else is to be done: have everything sent."""
+        if self._later:
+            self._unsent.update(dict.fromkeys(self._later))
+            self.flush()
 
     def listen(self, peer: Peer, topics: Iterable[str]) -> None:
         for topic in topics:
@@ -118,6 +149,7 @@ class Peers:
 
     def send(self, peer: Peer) -> None:
         before = peer.stream.unsent
+        self._later.pop(peer, None)
         try:
             whole = peer.stream.flush()
         except Gone:

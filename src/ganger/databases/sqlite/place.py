@@ -86,6 +86,14 @@ class Place:
     def reserve(self) -> Path:
         return self._beside("reserve")
 
+    def bag(self, client: bytes) -> Path:
+        """Where a client keeps the letters that are not run yet."""
+        return self._beside(f"bag-{client.hex()}")
+
+    def bags(self) -> list[Path]:
+        """Every bag that is there."""
+        return find_bags(self.database)
+
     @property
     def socket(self) -> Path:
         name = f"{self.database.name}-socket"
@@ -96,6 +104,12 @@ class Place:
 
     def _beside(self, what: str) -> Path:
         return self.folder / f"{self.database.name}-{what}"
+
+
+def find_bags(database: Path) -> list[Path]:
+    """The bags beside a database."""
+    prefix = f"{database.name}-bag-"
+    return sorted(database.parent / name for name in os.listdir(database.parent) if name.startswith(prefix))
 
 
 def find_filesystem(mounts: str, folder: Path) -> str:

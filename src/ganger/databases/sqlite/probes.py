@@ -25,6 +25,7 @@ PROBES: Final = (
     "handover.finished",
     "handover.released",
     "handover.received",
+    "bag.put",
     "link.sent",
     "link.resent",
 )

@@ -121,9 +121,9 @@ class Reception:
             unfit = StoreError(f"the request does not fit {call.operation!r}: {error}", name=call.operation)
             self._peers.say(peer, fail(call.slot, call.seq, unfit))
         else:
-            waiter = Asked(self._peers, peer, call.slot, call.seq)
+            waiter = Asked(self._peers, peer, call.slot, call.seq, call.letter)
             identity = Identity(client, call.slot, call.seq)
-            self._queue.append(Unit(call.operation, request, waiter, identity, call.again))
+            self._queue.append(Unit(call.operation, request, waiter, identity, call.again, call.letter))
 
     def _greet(self, peer: Peer, hello: Hello) -> None:
         if (error := self._object(hello)) is not None:

@@ -33,6 +33,7 @@ from ganger.databases.sqlite.errors import breaks_file, copy, ends_group, transl
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.operation import Entry, Mark, Session
 from ganger.databases.sqlite.reserve import Reserve
+from ganger.databases.sqlite.standing import Stood
 from ganger.databases.sqlite.unit import Identity, Outcome, Unit
 
 Answer = tuple[Unit, Outcome]
@@ -63,6 +64,7 @@ class Scribe:
         self._file = file
         self._catalogue = desk.catalogue
         self._reserve = reserve
+        self._standing = desk.standing
         self._clock = desk.clock
         self._limits = desk.limits
         self._probe = desk.probe
@@ -80,13 +82,17 @@ class Scribe:
 
     def _commit(self, units: Sequence[Unit]) -> Group:
         session = self._begin()
+        stood: list[Stood] = []
         try:
             answers, left = self._run_all(session, units)
+            stood += self._standing.take(session.topics())
+            answers += [(each.unit, self._run_among(session, each.unit)) for each in stood]
             self._probe("scribe.before_commit")
             self._store_receipts()
             session.flush()
             self._file.connection.execute("COMMIT")
         except Exception as error:
+            self._standing.put_back(stood)
             raise self._abandon(session, error) from error
         self._probe("scribe.committed_before_reply")
         return Group(answers, session.topics(), left)
@@ -127,6 +133,8 @@ class Scribe:
             together = None if unit.again else self._catalogue.together(unit.operation)
             if together is None or not together.fits(unit.request):
                 batches.append([unit])
+                # What is run by itself is overtaken by nobody: a settle must not pass its task's last words.
+                alike.clear()
             elif (batch := alike.get(unit.operation)) is not None and len(batch) < self._limits.local_units:
                 batch.append(unit)
             else:
@@ -154,11 +162,13 @@ class Scribe:
         together = entry.operation.together
         assert together is not None
         self._refuse_if_full(entry)
+        changes, asked = session.connection.total_changes(), session.flushes_asked
         value = entry.operation.run(session, together.join([unit.request for unit in batch]))
         self._probe("scribe.unit_run")
         self._check_open(session, batch[0])
-        replies = together.split(value)
-        return [self._answer(session, entry, *pair) for pair in zip(batch, replies, strict=True)]
+        wrote = session.connection.total_changes() != changes or session.flushes_asked != asked
+        replies = zip(batch, together.split(value), strict=True)
+        return [self._answer(session, entry, *pair) if wrote else self._answer_idle(*pair) for pair in replies]
 
     def _check_open(self, session: Session, unit: Unit) -> None:
         if not session.connection.in_transaction:
@@ -213,6 +223,10 @@ class Scribe:
         self._check_open(session, unit)
         if session.connection.total_changes() != changes or session.flushes_asked != asked:
             return self._answer(session, entry, unit, value)
+        return self._answer_idle(unit, value)
+
+    def _answer_idle(self, unit: Unit, value: Any) -> Outcome:
+        """The outcome of a unit that wrote nothing: to run it again is as good as a receipt."""
         return Outcome(value, encoded=b"" if unit.identity is None else self._catalogue.encode(value))
 
     def _refuse_if_full(self, entry: Entry) -> None:

@@ -20,8 +20,10 @@ from ganger.databases.sqlite.listeners import Listeners, Told
 from ganger.databases.sqlite.migrate import Migration
 from ganger.databases.sqlite.operation import Catalogue, Operation, Session
 from ganger.databases.sqlite.place import Host, LocalHost, Place
+from ganger.databases.sqlite.posting import Letter, Posting
 from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
+from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.steward import Steward
 from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Unit, Waiter
 from ganger.databases.sqlite.versions import PROTOCOL
@@ -46,6 +48,7 @@ class SharedFile:
         self._ended: asyncio.Future[None] = loop.create_future()
         self._readers = Readers(desk.place, desk.charter.vfs, desk.limits.readers)
         self._loop = loop
+        self._posting = Posting(desk, lambda: self.owns, desk.inbox.post)
         self._steward = Steward(desk, self._note_entry, lambda: self._resolve(self._ended, None))
         self._thread = threading.Thread(
             target=self._steward.run, name=f"ganger-{desk.place.database.name}", daemon=True
@@ -88,6 +91,7 @@ class SharedFile:
             catalogue=catalogue,
             inbox=inbox,
             listeners=Listeners(loop, inbox.ring_if_open),
+            standing=Standing(),
             clock=clock,
             entropy=entropy,
             host=LocalHost() if host is None else host,
@@ -101,6 +105,7 @@ class SharedFile:
     async def _start(self) -> None:
         abandon_in_child(self._steward)
         abandon_in_child(self._readers)
+        abandon_in_child(self._posting)
         self._thread.start()
         try:
             await asyncio.shield(self._entered)
@@ -140,6 +145,14 @@ class SharedFile:
             lend(blocked)
         return blocked.wait(timeout)
 
+    def post_blocking(self, operation: str, request: Any) -> Letter:
+        """From a plain thread: a unit that is durable when this returns, and run soon; its letter waits for the reply.
+
+        It is run even if this process and the owner die at once. Raises as `call` does.
+        """
+        self._check_process()
+        return self._posting.post(operation, request)
+
     def _post(
         self, operation: str, request: Any, waiter: Waiter, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
@@ -155,8 +168,13 @@ class SharedFile:
             )
 
     async def read(self, query: Callable[[apsw.Connection], T]) -> T:
-        """Run a query on a thread, on a connection that can only read; it sees every commit acknowledged before."""
+        """Run a query on a thread, on a connection that can only read; it sees every commit acknowledged before.
+
+        That also goes for letters of this process, which are waited for; if they cannot be run now, only for a moment.
+        """
         self._check_process()
+        if not self._posting.is_idle:
+            await asyncio.to_thread(self._posting.settle, self._desk.limits.flush_ms / 1000)
         return await self._readers.read(query)
 
     def listen(self, topics: Iterable[str], told: Told) -> Callable[[], None]:
@@ -168,13 +186,36 @@ class SharedFile:
         self._check_process()
         return self._desk.listeners.add(topics, told)
 
+    @property
+    def standing(self) -> int:
+        """How many units are left with it."""
+        return len(self._desk.standing)
+
+    def stand(
+        self, operation: str, request: Any, topics: Iterable[str]
+    ) -> "tuple[asyncio.Future[Any], Callable[[], bool]]":
+        """Leave a unit that is run, once, in the very transaction that wakes one of the topics.
+
+        Only if this process owns the file by then, so whoever leaves one listens to the topics too. Returns where the
+        reply will be, and what takes the unit back: False if it was run or is being run.
+        """
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        return future, self._desk.standing.add(topics, Unit(operation, request, Awaited(loop, future)))
+
     async def close(self) -> None:
         """Answer what is in flight, pass the file on, and let everything go. Idempotent."""
         self._check_process()
-        await asyncio.to_thread(self._readers.close)
+        await asyncio.to_thread(self._let_go)
         self._desk.inbox.close()
         await asyncio.shield(self._ended)
         self._thread.join()
+
+    def _let_go(self) -> None:
+        self._readers.close()
+        self._posting.settle(self._desk.limits.flush_ms / 1000)
+        self._posting.close()
 
 
 def _settle(future: asyncio.Future[None], error: GangerError | None) -> None:

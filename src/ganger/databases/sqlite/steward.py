@@ -113,9 +113,8 @@ class Steward:
             raise
         # While nobody owned the file this process may have missed a wake-up.
         self._desk.listeners.tell(self._desk.listeners.topics())
-        self._begin(owner)
         try:
-            owner.serve(self._outstanding.drain())
+            owner.serve(self._outstanding.drain(), lambda: self._begin(owner))
         finally:
             self._role = self._seat = None
 

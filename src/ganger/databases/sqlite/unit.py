@@ -41,6 +41,10 @@ class Unit(NamedTuple):
     identity: Identity | None = None
     again: bool = False
     """It may have been run before: look for its receipt."""
+    letter: bool = False
+    """It is safe already, and nobody waits for its reply."""
+    body: bytes = b""
+    """Of a letter: the request as it travels. It has its identity from the beginning, and nobody gives it up."""
 
 
 class Post:
@@ -109,6 +113,8 @@ class Blocked:
     def wait(self, timeout: float | None) -> Any:
         if not self._gate.acquire(timeout=-1 if timeout is None else timeout):
             raise StoreUnavailable(f"no answer within {timeout} s: the unit may still be done", timeout=timeout)
+        # Whoever asks again gets the same answer.
+        self._gate.release()
         if self._outcome.error is not None:
             raise self._outcome.error
         return self._outcome.value

@@ -55,13 +55,14 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A unit of work; `again` if it may have been run before."""
+    """A unit of work; `again` if it may have been run before, `letter` if it is safe and nobody waits for the reply."""
 
     slot: int
     seq: int
     again: bool
     operation: str
     body: msgspec.Raw
+    letter: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -111,6 +112,10 @@ def pack(frame: Frame) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
+def raw(body: bytes) -> msgspec.Raw:
+    return msgspec.Raw(body)
+
+
 def refuse(error: GangerError) -> Refused:
     return Refused(*encode(error))
 
@@ -121,6 +126,11 @@ def fail(slot: int, seq: int, error: GangerError) -> Failure:
 
 def error_of(frame: Refused | Failure) -> GangerError:
     return decode(frame.code, frame.message, frame.fields)
+
+
+def unpack(frame: bytes) -> Frame:
+    """The frame that `pack` made these bytes of."""
+    return _decode(memoryview(frame)[_LENGTH.size :])
 
 
 class Parser:

@@ -75,11 +75,11 @@ async def _compare(url: str) -> list[int]:
     try:
         await _live(Scene(store, clock))
         database = store.database.handle
-        written = Draft(database)
+        written = Draft(database, {})
         for table in TABLES:
             for document in await database[table.name].find().to_list():
                 written.put(table, written.learn(table, document))
-        return [await _answer(choice, Draft(database), written) for choice in _all()]
+        return [await _answer(choice, Draft(database, {}), written) for choice in _all()]
     finally:
         await store.close()
 

@@ -18,7 +18,6 @@ from ganger.engine.stores.mongo.dialect import (
     say_unclaimed,
     task_from_later,
     task_to_later,
-    tell_ending,
 )
 
 PLAIN: dict[str, Any] = {"parameters": {"user": "ada"}, "node": -1, "status": -2, "stdout": None, "stderr": None}
@@ -95,10 +94,13 @@ def test_a_dialect_is_chosen_once() -> None:
             choose_dialect(*said)
 
 
-def test_a_process_that_ended_badly_is_told() -> None:
-    assert tell_ending(0, None) == {}
-    assert tell_ending(3, None) == {"cmdExit": 3}
-    assert tell_ending(None, "killed by signal 9") == {"cmdErr": "killed by signal 9"}
+def test_what_went_wrong_with_a_plugin_is_told_in_the_later_words() -> None:
+    ours = {**PLAIN, "ganger.kind": "plugin:Demo", "ganger.reason": "killed by signal 9"}
+
+    assert task_to_later({**ours, "status": 2})["cmdErr"] == "killed by signal 9"
+    for other in ({"status": 1}, {"status": -2}, {"status": 2, "ganger.kind": "command"}):
+        assert "cmdErr" not in task_to_later({**ours, **other})
+    assert "cmdErr" not in task_to_later({**PLAIN, "status": 2})
 
 
 def test_a_dialect_that_is_none_is_refused() -> None:

@@ -24,7 +24,9 @@ EXPECTED = {
     "ready_named": [f"task USING {KEY} (rowid=?)"],
     "ready_lanes": ["task USING COVERING INDEX task_ready (queue=?)", "t USING COVERING INDEX task_ready (queue=? AND"],
     "claim_take": [f"task USING {KEY} (rowid=?)"],
+    "claim_take_many": [f"task USING {KEY} (rowid=?)"],
     "leased_by_node": ["task USING COVERING INDEX task_leased (holder=?)"],
+    "leased_by_nodes": ["task USING COVERING INDEX task_leased (holder=?)"],
     "leased_by_node_queue": ["task USING COVERING INDEX task_leased (holder=? AND queue=?)"],
     "keyed_ready": ["task USING INDEX task_keyed_ready (queue=? AND limit_key=?)"],
     "keyed_parked": ["task USING INDEX task_keyed_parked (queue=? AND limit_key=?)"],
@@ -45,6 +47,7 @@ EXPECTED = {
     "edges_from": ["edge USING PRIMARY KEY (parent=? AND child>?)"],
     "edges_to": ["edge USING INDEX edge_child (child=?)"],
     "moves_read": [f"task USING {KEY} (rowid=?)"],
+    "attempts_end": [f"task USING {KEY} (rowid=?)"],
     "moves_apply": [f"task USING {KEY} (rowid=?)"],
 }
 FOUND = {

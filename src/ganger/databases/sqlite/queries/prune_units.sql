@@ -1,1 +1,2 @@
-DELETE FROM unit WHERE wall < ? AND moment < ?;
+DELETE FROM unit WHERE wall < ? AND moment < ?
+AND lower(hex(client)) NOT IN (SELECT value FROM json_each(?));

@@ -1,6 +1,8 @@
 """The SQLite store: one file, one owner, everything that waits at one moment in one durable transaction."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,9 +31,9 @@ from ganger.engine.store import (
     Tended,
     Value,
 )
-from ganger.engine.stores.sqlite import reading
+from ganger.engine.stores.sqlite import dealing, reading
 from ganger.engine.stores.sqlite.editing import edit
-from ganger.engine.stores.sqlite.exchanging import exchange, exchange_receipt, replay_exchange
+from ganger.engine.stores.sqlite.exchanging import exchange_receipt, replay_exchange
 from ganger.engine.stores.sqlite.finding import find
 from ganger.engine.stores.sqlite.joining import configure, lose
 from ganger.engine.stores.sqlite.noting import write
@@ -43,7 +45,15 @@ from ganger.engine.stores.sqlite.tending import tend
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     Operation("submit", Submission, Submitted, submit, needs_space=True, together=TOGETHER),
-    Operation("exchange", Exchange, Exchanged, exchange, receipt=exchange_receipt, replay=replay_exchange),
+    Operation(
+        "exchange",
+        Exchange,
+        Exchanged,
+        dealing.serve,
+        receipt=exchange_receipt,
+        replay=replay_exchange,
+        together=dealing.TOGETHER,
+    ),
     Operation("write", tuple[Note, ...], list[tuple[int, str]], write),
     Operation("edit", Edits, None, edit),
     Operation("configure", Configure, Configured, configure),
@@ -98,9 +108,17 @@ class SqliteStore:
         submitted: Submitted = self.file.call_blocking("submit", request)
         return submitted
 
+    def post_now(self, request: Submission) -> Callable[[], Submitted]:
+        return partial(self.file.post_blocking("submit", request).wait, None)
+
     async def exchange(self, request: Exchange) -> Exchanged:
         exchanged: Exchanged = await self.file.call("exchange", request)
         return exchanged
+
+    def attend(
+        self, request: Exchange, topics: Sequence[str]
+    ) -> "tuple[asyncio.Future[Exchanged], Callable[[], bool]]":
+        return self.file.stand("exchange", request, topics)
 
     async def write(self, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = await self.file.call("write", notes)

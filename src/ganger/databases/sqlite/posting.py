@@ -1,0 +1,154 @@
+"""Handing in units that are safe at once and run soon: the letters of this process.
+
+The first few units of a process are called for like any other: to make a bag costs more than a few answers. While this
+process owns the file it has no bag at all, since there is no way to spare.
+
+A letter whose answer is that it could not be run now (the disk is full, the owner is gone) is sent again until it is
+run: it was acknowledged. While there is such a letter, or no room for another, units are called for like any other, so
+that the caller hears what is the matter.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from ganger.core.errors import StoreBroken, StoreClosed, StoreFull, StoreUnavailable
+from ganger.databases.sqlite.bag import Bag
+from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.unit import Blocked, Identity, Outcome, Post, Unit
+from ganger.databases.sqlite.wire import Call, raw
+
+_PASSING: Final = (StoreFull, StoreUnavailable, StoreBroken)
+
+
+class Letter(Blocked):
+    """A unit that will be run. `wait` gives its reply when it was."""
+
+    __slots__ = ("_posting", "unit")
+
+    def __init__(self, posting: "Posting") -> None:
+        super().__init__()
+        self._posting = posting
+        self.unit: Unit | None = None
+
+    def tell(self, outcome: Outcome, post: Post) -> None:
+        if self.unit is None or not self._posting.note(self.unit, outcome):
+            super().tell(outcome, post)
+
+
+class Posting:
+    """The letters of one handle, from any thread but that of an event loop."""
+
+    def __init__(self, desk: Desk, owns: Callable[[], bool], call: Callable[[Unit], None]) -> None:
+        self._desk = desk
+        self._owns = owns
+        self._call = call
+        self._bag = Bag(desk.place, desk.client)
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(threading.Lock())
+        self._free = list(range(desk.limits.slots, desk.limits.slots + desk.limits.letters))
+        self._open = 0
+        self._waiting: list[Unit] = []
+        self._seq = 0
+        self._asked = 0
+        self._is_closed = False
+
+    def post(self, operation: str, request: Any) -> Letter:
+        """Safe when this returns. What keeps it from being run at all is raised, or is its reply."""
+        letter = Letter(self)
+        if not self._put(letter, operation, request):
+            self._call(Unit(operation, request, letter))
+            if (lend := self._desk.inbox.lend) is not None:
+                lend(letter)
+            letter.wait(None)
+        return letter
+
+    def _put(self, letter: Letter, operation: str, request: Any) -> bool:
+        """Into the bag and on its way, if it can go by letter."""
+        with self._lock:
+            self._asked += 1
+            if self._asked <= self._desk.limits.letters_after or self._owns() or not self._has_room():
+                return False
+            body = self._desk.catalogue.encode(request)
+            if len(body) > self._desk.limits.letter_bytes or not self._bag.make_room(len(body)):
+                return False
+            self._send(letter, operation, request, body)
+        return True
+
+    def _send(self, letter: Letter, operation: str, request: Any, body: bytes) -> None:
+        """On its way first: while this thread waits for the disk, the owner may already have it."""
+        identity = self._take_identity()
+        unit = letter.unit = Unit(operation, request, letter, identity, letter=True, body=body)
+        try:
+            self._call(unit)
+        except StoreClosed:
+            self._drop(unit)
+            raise
+        self._bag.put(Call(identity.slot, identity.seq, False, operation, raw(body), letter=True))
+        self._desk.probe("bag.put")
+
+    def _has_room(self) -> bool:
+        with self._changed:
+            if self._bag.is_full:
+                self._changed.wait_for(lambda: not self._open, self._desk.limits.flush_ms / 1000)
+            if not self._open:
+                self._bag.empty()
+            return bool(self._free) and not self._waiting and not self._bag.is_full and not self._is_closed
+
+    def _take_identity(self) -> Identity:
+        with self._changed:
+            self._seq += 1
+            self._open += 1
+            return Identity(self._desk.client, self._free.pop(), self._seq)
+
+    def _drop(self, unit: Unit) -> None:
+        assert unit.identity is not None
+        with self._changed:
+            self._open -= 1
+            self._free.append(unit.identity.slot)
+            self._changed.notify_all()
+
+    def note(self, unit: Unit, outcome: Outcome) -> bool:
+        """On the serving thread: whether the letter has to be sent again."""
+        if isinstance(outcome.error, _PASSING) and not self._is_closed:
+            with self._changed:
+                self._waiting.append(unit)
+                if len(self._waiting) == 1:
+                    self._send_later()
+            return True
+        if not isinstance(outcome.error, StoreClosed):
+            self._drop(unit)
+        return False
+
+    def _send_later(self) -> None:
+        timer = threading.Timer(self._desk.limits.retry_ms / 1000, self._send_again)
+        timer.daemon = True
+        timer.start()
+
+    def _send_again(self) -> None:
+        with self._changed:
+            waiting, self._waiting = self._waiting, []
+        for unit in waiting:
+            try:
+                self._call(unit._replace(again=True))
+            except StoreClosed as error:
+                unit.waiter.tell(Outcome(error=error), Post())
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._open
+
+    def settle(self, seconds: float) -> None:
+        """Wait until every letter was run, or the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, seconds)
+
+    def close(self) -> None:
+        """Let the bag go. What is left in it is run by the owner."""
+        with self._lock:
+            self._is_closed = True
+            self._bag.close(remove=not self._open)
+
+    def abandon(self) -> None:
+        """In a forked child: the bag is the parent's."""
+        self._bag.close(remove=False)

@@ -1,0 +1,1 @@
+SELECT slot, seq FROM unit WHERE client = ?;
