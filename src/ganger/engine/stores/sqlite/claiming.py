@@ -1,8 +1,11 @@
-"""How tasks are taken: the heads of the open lanes, merged, as far as the limits allow."""
+"""How tasks are taken: the heads of the open lanes, merged, as far as the limits allow.
+
+What a claim gets is chosen first, and written then: the choices of several claims can be written together.
+"""
 
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -22,6 +25,9 @@ from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
 PROMOTED_AT_ONCE = 1_000
+FEW: Final = 4
+"""To write so many leases one by one costs no more than to hand over a list of them."""
+
 Head = tuple[Any, ...]
 """A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
 
@@ -32,27 +38,93 @@ class Taken(NamedTuple):
     waiting: bool = False
 
 
+class Asker(NamedTuple):
+    """Who claims, of which queues, and how many tasks at most: `most` is what is free of its slots."""
+
+    node: Node
+    queues: Sequence[Queue]
+    most: int
+
+
+class Chosen(NamedTuple):
+    """What a claim gets, and what its holder is told besides; nothing is written yet."""
+
+    request: Claim
+    heads: list[Head]
+    next_due: Wall | None = None
+    waiting: bool = False
+
+
+class Lines:
+    """The heads of lanes, read once for all who choose from them; whoever chooses takes them off.
+
+    `ahead`: so many are read at least, because others will choose from them too.
+    """
+
+    __slots__ = ("_ahead", "_heads", "_step")
+
+    def __init__(self, step: Step, ahead: int = 0) -> None:
+        self._step = step
+        self._ahead = ahead
+        self._heads: dict[tuple[int, int], list[Head]] = {}
+
+    def read(self, queue: int, lane: int, most: int) -> list[Head]:
+        heads = self._heads.get((queue, lane))
+        if heads is None:
+            found = self._step.run(Q.ready_head, (queue, lane, max(most, self._ahead)))
+            heads = self._heads[queue, lane] = list(found)
+            if not heads:
+                self._step.shelf.line_empty(self._step.session, queue, lane)
+        return heads[:most]
+
+    def is_empty(self, queue: int, lane: int) -> bool:
+        heads = self._heads.get((queue, lane))
+        return not (list(self._step.run(Q.ready_head, (queue, lane, 1))) if heads is None else heads)
+
+    def take_off(self, chosen: Iterable[Head]) -> None:
+        """These are given away: of each line the first ones."""
+        for _, _, queue, _, lane, *_ in chosen:
+            del self._heads[queue, lane][0]
+
+
 def claim(step: Step, request: Claim) -> Taken:
     node = claiming_node(step, request.holder)
-    queues = [step.shelf.queues[queue].queue for queue in request.queues if queue in step.shelf.queues]
+    queues = find_queues(step, request)
     most = _node_room(step, node, request.most if not request.ids else len(request.ids))
     if request.ids:
-        return Taken(_take(step, request, _named(step, node, request.ids, most)))
-    for queue in queues:
-        promote(step, queue.id, PROMOTED_AT_ONCE)
-    refill(step)
-    heads, waiting = _heads(step, node, queues, most)
-    claimed = _take(step, request, heads)
-    short = len(claimed) < request.most
-    next_due = _next_due(step, node, queues) if short else None
-    return Taken(claimed, next_due, waiting or (short and most < request.most))
+        chosen = Chosen(request, _named(step, node, request.ids, most))
+    else:
+        for queue in queues:
+            promote(step, queue.id, PROMOTED_AT_ONCE)
+        refill(step)
+        chosen = choose(step, request, Asker(node, queues, most), Lines(step))
+    (taken,) = take(step, [chosen])
+    return taken
+
+
+def find_queues(step: Step, request: Claim) -> list[Queue]:
+    """Those of the queues that are there, each once."""
+    return [step.shelf.queues[queue].queue for queue in dict.fromkeys(request.queues) if queue in step.shelf.queues]
+
+
+def choose(step: Step, request: Claim, asker: Asker, lines: Lines) -> Chosen:
+    """The best tasks for this claim; due ones have been made ready before."""
+    heads, waiting = _heads(step, asker, lines)
+    short = len(heads) < request.most
+    next_due = _next_due(step, asker, lines) if short else None
+    return Chosen(request, heads, next_due, waiting or (short and asker.most < request.most))
 
 
 def _node_room(step: Step, node: Node, most: int) -> int:
     if node.slots is None:
         return most
     ((leased,),) = step.run(Q.leased_by_node, (node.id,))
-    return max(0, min(most, node.slots - int(leased)))
+    return within_slots(node, leased, most)
+
+
+def within_slots(node: Node, leased: int, most: int) -> int:
+    """So many of `most` has a node room for that holds so many already."""
+    return most if node.slots is None else max(0, min(most, node.slots - leased))
 
 
 def promote(step: Step, queue: int, most: int) -> int:
@@ -71,15 +143,16 @@ def promote(step: Step, queue: int, most: int) -> int:
     return len(rows)
 
 
-def _heads(step: Step, node: Node, queues: Sequence[Queue], most: int) -> tuple[list[Head], bool]:
+def _heads(step: Step, asker: Asker, lines: Lines) -> tuple[list[Head], bool]:
     """The best tasks over all queues, at most `most`, and whether a limit kept others back."""
+    node, queues, most = asker
     heads: list[Head] = []
     limited = False
     for queue in queues:
         room = _room(step, node, queue)
         limited = limited or room < most
         if min(most, room) > 0:
-            heads += _queue_heads(step, node, queue, min(most, room))
+            heads += _queue_heads(lines, queue, list(_open_lanes(step, node, queue)), min(most, room))
     return _best(heads, most, len(queues)), limited
 
 
@@ -96,14 +169,10 @@ def _room(step: Step, node: Node, queue: Queue) -> int:
     return room
 
 
-def _queue_heads(step: Step, node: Node, queue: Queue, most: int) -> list[Head]:
+def _queue_heads(lines: Lines, queue: Queue, lanes: Sequence[int], most: int) -> list[Head]:
     heads: list[Head] = []
-    lanes = list(_open_lanes(step, node, queue))
     for lane in lanes:
-        found = list(step.run(Q.ready_head, (queue.id, lane, most)))
-        if not found:
-            step.shelf.line_empty(step.session, queue.id, lane)
-        heads += found
+        heads += lines.read(queue.id, lane, most)
     return _best(heads, most, len(lanes))
 
 
@@ -153,23 +222,41 @@ def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> list[Hea
     return heads
 
 
-def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
-    if not heads:
-        return []
-    rule = RULES["take" if request.start else "claim"]
-    _leave_avoiding(step, heads)
-    ids = apsw.carray(array("q", [head[3] for head in heads]))
-    step.run(Q.claim_take, (rule.target, request.holder, step.wall, ids))
-    # An end of their own is written only for those that have one: it has an index, which the others need not touch.
-    if touched := array("q", [head[3] for head in heads if head[11]]):
-        step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
-    _tell(step, rule.target, request.holder, heads)
+def take(step: Step, chosen: Sequence[Chosen]) -> list[Taken]:
+    """Give these tasks to those for whom they were chosen."""
+    if some := [one for one in chosen if one.heads]:
+        for one in some:
+            _leave_avoiding(step, one.heads)
+        _lease(step, some)
+        for one in some:
+            _tell(step, one)
+    return [
+        Taken(_claimed(step, heads, request, _target(request)), due, waiting) for request, heads, due, waiting in chosen
+    ]
+
+
+def _lease(step: Step, chosen: Iterable[Chosen]) -> None:
+    few: list[tuple[int, ...]] = []
+    for request, heads, _, _ in chosen:
+        lease = (_target(request), request.holder, step.wall)
+        if len(heads) <= FEW:
+            few += [(*lease, head[3]) for head in heads]
+        else:
+            step.run(Q.claim_take_many, (*lease, apsw.carray(array("q", [head[3] for head in heads]))))
+        # An end of their own is written only for those that have one: it has an index, which the others need not touch.
+        if touched := array("q", [head[3] for head in heads if head[11]]):
+            step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
+    step.run_many(Q.claim_take, few)
+
+
+def _target(request: Claim) -> int:
+    return RULES["take" if request.start else "claim"].target
+
+
+def _tell(step: Step, chosen: Chosen) -> None:
+    heads, status, holder = chosen.heads, _target(chosen.request), chosen.request.holder
     if step.shelf.followed:
         tell_holder(step, [head[3] for head in heads])
-    return _claimed(step, heads, request, rule.target)
-
-
-def _tell(step: Step, status: int, holder: int, heads: list[Head]) -> None:
     for queue in {head[2] for head in heads}:
         told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
         step.count(queue, Status.QUEUED, -len(told))
@@ -212,24 +299,20 @@ def _large_spec(step: Step, number: int) -> bytes | None:
     return None
 
 
-def _next_due(step: Step, node: Node, queues: Sequence[Queue]) -> Wall | None:
+def _next_due(step: Step, asker: Asker, lines: Lines) -> Wall | None:
     """When to look again: the first delayed task, the end of a pause, a lane that avoids this node opening to it."""
-    times = [end for queue in queues if (end := queue.pause_ends(Wall(step.wall))) is not None]
-    for queue in queues:
+    times = [end for queue in asker.queues if (end := queue.pause_ends(Wall(step.wall))) is not None]
+    for queue in asker.queues:
         if step.has_delayed(queue.id):
             times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
-        times += _openings(step, node, queue)
+        times += _openings(step, asker.node, queue, lines)
     return min(times, default=None)
 
 
-def _openings(step: Step, node: Node, queue: Queue) -> list[Wall]:
+def _openings(step: Step, node: Node, queue: Queue, lines: Lines) -> list[Wall]:
     """When lanes with tasks that keep clear of this node open to it, while there are others to take them."""
     lanes = [(lane, step.shelf.lanes[lane]) for lane in step.shelf.lined.get(queue.id, ())]
     avoiding = [(lane, known) for lane, known in lanes if avoids(known, node, step.wall)]
     if not avoiding or _is_alone(step, node, queue):
         return []
-    return [Wall(known.avoid_until) for lane, known in avoiding if _has_ready(step, queue.id, lane)]
-
-
-def _has_ready(step: Step, queue: int, lane: int) -> bool:
-    return bool(list(step.run(Q.ready_head, (queue, lane, 1))))
+    return [Wall(known.avoid_until) for lane, known in avoiding if not lines.is_empty(queue.id, lane)]

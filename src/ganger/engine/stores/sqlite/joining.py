@@ -9,7 +9,7 @@ from ganger.core.event import Fact
 from ganger.core.ids import TaskId
 from ganger.core.node import Node, NodeState, Registration
 from ganger.databases.sqlite import Session
-from ganger.engine.store import NODES_TOPIC, Configure, Configured, NodeChange
+from ganger.engine.store import AS_IT_SAYS, EVENTS_TOPIC, NODES_TOPIC, Configure, Configured, NodeChange
 from ganger.engine.stores.sqlite.following import followed_of
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.queueing import change_queue
@@ -41,7 +41,9 @@ def _change_node(step: Step, change: NodeChange, operator: bool) -> Configured:
         return Configured(node=_turn(step, node, NodeState.ACTIVE, Fact.NODE_JOINED))
     if change.leave:
         return Configured(node=_turn(step, node, NodeState.LEFT, Fact.NODE_LEFT))
-    raise BadInput("a change of a node says what: register, beat, drain, resume or leave")
+    if change.limit is not None:
+        return Configured(node=_limit(step, node, change.limit))
+    raise BadInput("a change of a node says what: register, beat, drain, resume, limit or leave")
 
 
 def _known(step: Step, change: NodeChange, operator: bool) -> Node:
@@ -110,6 +112,13 @@ def _beat(step: Step, node: Node, change: NodeChange) -> Configured:
     step.shelf.put_node(step.session, beaten, node.id)
     kills = tuple(TaskId(row[0]) for row in step.run(Q.node_kills, (node.id,)))
     return Configured(node=beaten, kills=kills, followed=followed_of(step, node.id))
+
+
+def _limit(step: Step, node: Node, limit: int) -> Node:
+    step.run(Q.identity_limit, (None if limit == AS_IT_SAYS else limit, node.identity))
+    # Whoever waits because of a limit looks again when anything is told.
+    step.session.wake(EVENTS_TOPIC)
+    return _shelve(step, node.id)
 
 
 def _turn(step: Step, node: Node, state: NodeState, fact: Fact) -> Node:

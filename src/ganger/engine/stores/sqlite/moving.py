@@ -1,7 +1,7 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -32,6 +32,7 @@ from ganger.engine.stores.sqlite.step import Step
 from ganger.engine.stores.sqlite.submitting import Births, take_ids
 
 COUNTED: Final = tuple(counter for counter in Counter if counter is not Counter.RESERVES)
+_WAITS: Final = (Status.QUEUED, Status.DELAYED)
 _LOSSES: Final = frozenset(name for name in RULES if name.startswith("lose"))
 
 
@@ -63,7 +64,6 @@ class Shape(NamedTuple):
     crashed: bool
     branch: bool
     lane: int | None
-    identity: int
     touched: bool
 
 
@@ -75,6 +75,7 @@ class Bundle(NamedTuple):
     rows: list[Row]
 
 
+Rows = dict[int, Row]
 Alike = dict[Shape, list[Bundle]]
 
 
@@ -84,13 +85,34 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     cascade = Cascade(step)
     for span in cut_spans(moves):
         step.cut_facts()
-        refused += _apply_span(step, moves, span, cascade)
+        refused += _apply_span(step, moves, span, read_rows(step, moves[span.start : span.stop]), cascade)
     refill(step)
     if cascade.ended:
         # What follows is told behind the moves that it follows from.
         step.cut_facts()
         cascade.run()
     return refused
+
+
+def apply_apart(step: Step, moves: Sequence[Move], rows: Rows) -> list[tuple[int, str]]:
+    """Apply moves of as many tasks that `stand_apart`, as `apply` would."""
+    return _apply_span(step, moves, range(len(moves)), rows, Cascade(step))
+
+
+def stand_apart(step: Step, rows: Collection[Row]) -> bool:
+    """Is it nothing to any other task when one of these ends? And none of them could be claimed in the meantime."""
+    if any(row.kids or row.grp is not None or row.limit_key is not None or row.status in _WAITS for row in rows):
+        return False
+    queues = [step.shelf.queues.get(queue) for queue in {row.queue for row in rows}]
+    return not any(known is not None and known.queue.policy.becomes is not None for known in queues)
+
+
+def read_rows(step: Step, moves: Sequence[Move]) -> Rows:
+    """What the moves need to know of their tasks, of those that are there."""
+    if not moves:
+        return {}
+    ids = array("q", [move[0] for move in moves])
+    return {row[0]: row for row in map(Row._make, step.run(Q.moves_read, (apsw.carray(ids),)))}
 
 
 def refusal(move: Move, verdict: str) -> GangerError:
@@ -102,9 +124,7 @@ def refusal(move: Move, verdict: str) -> GangerError:
     return WrongStatus(f"task {move.task} is not where {move.rule} starts", task=move.task, rule=move.rule)
 
 
-def _apply_span(step: Step, moves: Sequence[Move], span: range, cascade: Cascade) -> list[tuple[int, str]]:
-    ids = array("q", [moves[index][0] for index in span])
-    rows = {row[0]: row for row in map(Row._make, step.run(Q.moves_read, (apsw.carray(ids),)))}
+def _apply_span(step: Step, moves: Sequence[Move], span: range, rows: Rows, cascade: Cascade) -> list[tuple[int, str]]:
     sorting = Sorting(step)
     refused: list[tuple[int, str]] = []
     for index in span:
@@ -175,19 +195,18 @@ def _write(step: Step, shape: Shape, bundles: list[Bundle], cascade: Cascade) ->
 
 
 def _shape(step: Step, move: Move, row: Row) -> Shape:
-    identity = _identity(step, row.holder)
     return Shape(
         move.rule, move.target, move.due, move.priority, move.reason, move.crashed, move.branch,
-        _lane_after(step, move, row, identity), identity, row.until is not None,
+        _lane_after(step, move, row), row.until is not None,
     )  # fmt: skip
 
 
-def _lane_after(step: Step, move: Move, row: Row, identity: int) -> int | None:
+def _lane_after(step: Step, move: Move, row: Row) -> int | None:
     """The lane into which the move brings the task; None if it stays where it is."""
-    if move.target not in (Status.QUEUED, Status.DELAYED):
+    if move.target not in _WAITS:
         # What nobody may take avoids nobody.
         return step.shelf.plain_lane(step.session, row.lane) if row.lane < 0 else None
-    if move.avoid and identity:
+    if move.avoid and (identity := _identity(step, row.holder)):
         return step.lane(avoiding(step.shelf.lanes[row.lane], identity, step.wall + move.avoid))
     return None
 
@@ -204,8 +223,7 @@ def _identity(step: Step, holder: int | None) -> int:
 def _write_alike(step: Step, shape: Shape, rows: list[Row]) -> None:
     rule, ids = RULES[shape.rule], apsw.carray(array("q", [row[0] for row in rows]))
     if rule.ends_lease:
-        outcome = (shape.identity, step.wall, shape.rule, shape.target, shape.reason, ids)
-        step.run(Q.attempts_end, outcome)
+        step.run(Q.attempts_end, (step.wall, shape.rule, shape.target, shape.reason, ids))
     if shape.rule == "succeed" and shape.reason is None and shape.branch and not shape.touched:
         step.run(Q.moves_succeed, (step.wall, ids))
         # Apart from the rest: the index of those to be killed has few entries, and the others need not touch it.
@@ -242,7 +260,7 @@ def _tell(step: Step, shape: Shape, bundle: Bundle) -> None:
 def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
     """What else changes when these tasks move: keys to look at again, lanes that have a task, room under a limit."""
     step.keys.update((queue, row.limit_key) for row in rows if row.limit_key is not None)
-    if shape.target in (Status.QUEUED, Status.DELAYED):
+    if shape.target in _WAITS:
         for lane in {row.lane for row in rows} if shape.lane is None else {shape.lane}:
             step.readied(queue, lane)
     elif RULES[shape.rule].ends_lease:

@@ -1,6 +1,6 @@
 """One step: what a unit of work collects while it runs, written at its end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apsw
@@ -21,6 +21,7 @@ EVENT_ENTRIES = 10_000
 """A larger batch is told in several rows, so that a reader never has to take in a million entries at once."""
 
 EntryRow = tuple[int, int, int, str | None]
+EventRow = tuple[int, int, str, int, int, bytes, str | None]
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -112,18 +113,15 @@ class Step:
     def finish(self) -> None:
         """Store the facts and put the tallies on the shelf."""
         self.cut_facts()
-        for (fact, queue, holder), entries in self.told:
-            self._count_fact(fact, queue, len(entries))
-            for start in range(0, len(entries), EVENT_ENTRIES):
-                self._store_event(fact, queue, holder, entries[start : start + EVENT_ENTRIES], None)
-        for fact, queue, subject in self.subjects:
-            self._store_event(fact, queue, 0, [], subject)
+        if self.told or self.subjects:
+            self.run_many(Q.event_insert, list(self._events()))
+            self.session.wake(EVENTS_TOPIC)
         self._keep_books()
-        self.woken.update(queue for queue in self.freed if self._limited(queue))
+        self.woken.update(queue for queue in self.freed if self.limited(queue))
         for queue in self.woken:
             self.session.wake(QUEUE_TOPIC.format(queue))
 
-    def _limited(self, queue: int) -> bool:
+    def limited(self, queue: int) -> bool:
         """Does a lease that ended make room for those who wait at the queue's limit?"""
         policy = self.shelf.queues[queue].queue.policy
         return policy.max_active is not None or policy.max_per_node is not None
@@ -132,12 +130,18 @@ class Step:
         name = (queue, str(fact))
         self.counters[name] = self.counters.get(name, 0) + n
 
-    def _store_event(self, fact: Fact, queue: int, holder: int, entries: list[EntryRow], subject: str | None) -> None:
+    def _events(self) -> Iterator[EventRow]:
+        for (fact, queue, holder), entries in self.told:
+            self._count_fact(fact, queue, len(entries))
+            for start in range(0, len(entries), EVENT_ENTRIES):
+                yield self._event(fact, queue, holder, entries[start : start + EVENT_ENTRIES], None)
+        for fact, queue, subject in self.subjects:
+            yield self._event(fact, queue, 0, [], subject)
+
+    def _event(self, fact: Fact, queue: int, holder: int, entries: list[EntryRow], subject: str | None) -> EventRow:
         position = self.shelf.next_event
         self.shelf.next_event += 1
-        row = (position, self.wall, fact.value, queue, holder, _encoder.encode(entries), subject)
-        self.run(Q.event_insert, row)
-        self.session.wake(EVENTS_TOPIC)
+        return position, self.wall, fact.value, queue, holder, _encoder.encode(entries), subject
 
     def _keep_books(self) -> None:
         shelf = self.shelf

@@ -1,0 +1,1 @@
+UPDATE identity SET most = ? WHERE id = ?

@@ -1,0 +1,1 @@
+SELECT holder, count(*) FROM task WHERE holder IN carray(?) AND holder IS NOT NULL GROUP BY holder
