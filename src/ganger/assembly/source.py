@@ -135,8 +135,11 @@ class EngineSource:
     def _find_large(self, items: Sequence[tuple[Claimed, Outcome]]) -> list[int]:
         """Which have a result that is too large to lie in the store."""
         inline = self._engine.limits.inline
-        succeeded = ((index, outcome) for index, (_, outcome) in enumerate(items) if isinstance(outcome, Succeed))
-        return [index for index, outcome in succeeded if outcome.result and len(outcome.result) > inline]
+        return [
+            index
+            for index, (_, outcome) in enumerate(items)
+            if isinstance(outcome, Succeed) and outcome.result and len(outcome.result) > inline
+        ]
 
     async def _slim(self, one: Finished) -> Outcome:
         """The outcome without its result, which is kept as a blob before."""

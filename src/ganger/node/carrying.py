@@ -113,16 +113,16 @@ class Carrier:
         self._give_back(claimed[len(hands) :], Release())
 
     def _launch(self, claimed: Sequence[Claimed], batch: BatchExecutor) -> None:
-        """Hand a batch over at once; a spec that did not travel along is read first."""
+        """Hand a batch over at once; a spec that did not travel along is read first, and so is a trace."""
         hands = [Hand(one, None, batch) for one in claimed]
         self._hold(hands)
-        until, environment = self._session.trusted_until, dict(self._options.environment)
-        whole = [Assignment(one, one.spec, environment, until) for one in claimed if one.spec is not None]
+        until, environment, traced = self._session.trusted_until, dict(self._options.environment), self._options.trace
+        whole = [Assignment(one, one.spec, environment, until) for one in claimed if not (one.spec is None or traced)]
         self._begin_batch(batch, whole)
         self._following.attend(hands)
         if len(whole) < len(hands):
             self._launching += len(hands) - len(whole)
-            self._spawn(self._begin_large, batch, [hand for hand in hands if hand.claimed.spec is None])
+            self._spawn(self._begin_large, batch, [hand for hand in hands if traced or hand.claimed.spec is None])
         if not self.claims_started:
             self._beginnings.look_soon()
 
@@ -231,7 +231,7 @@ class Carrier:
         self._is_closed = True
         self._return_backlog()
         for batch in self._batch:
-            self._spawn(self._wind_down, batch)
+            self._spawn(batch.close, give_back=True)
 
     def retreat(self) -> None:
         """What has not begun goes back; what runs goes on."""
@@ -275,12 +275,17 @@ class Carrier:
     def _put_down(self, hand: Hand, ended: Ended) -> None:
         if hand in self._backlog:
             self._backlog.remove(hand)
-        if self._ends:
+        self._put_all_down([(hand, ended)])
+
+    def _put_all_down(self, ends: Sequence[tuple[Hand, Ended]]) -> None:
+        """None of them waits here any more. Most have no end of their own, and nobody follows them."""
+        for hand, _ in ends if self._ends or self._following.is_busy else ():
             self._ends.pop(hand.key, None)
-        if self._following.is_busy:
             self._following.forget(hand.key)
-        if not self.hands.end(hand, ended):
-            self._telemetry.event("attempt_dropped", task=hand.claimed.id, fence=hand.claimed.fence)
+        self.hands.end(ends)
+        for hand, _ in ends:
+            if hand.wish is Wish.DROP:
+                self._telemetry.event("attempt_dropped", task=hand.claimed.id, fence=hand.claimed.fence)
 
     def refuse(self, hand: Hand) -> None:
         """The store says that it is not ours any more: it is stopped, and nobody hears of it again."""
@@ -363,21 +368,19 @@ class Carrier:
 
     def _hear(self, ended: Sequence[tuple[Assignment, Ended]]) -> None:
         held, live = self.hands.held, self._following.is_busy
+        ends: list[tuple[Hand, Ended]] = []
         for assignment, end in ended:
             claimed = assignment.claimed
-            hand = held.get((claimed.id, claimed.fence))
-            if hand is None:
+            if (hand := held.get((claimed.id, claimed.fence))) is None:
                 continue
             if (end.streams or (live and self._following.concerns(hand.key))) and hand.wish is not Wish.DROP:
                 self._spawn(self._keep_and_put_down, hand, end)
             else:
-                self._put_down(hand, end)
+                ends.append((hand, end))
+        self._put_all_down(ends)
 
     async def _keep_and_put_down(self, hand: Hand, ended: Ended) -> None:
         self._put_down(hand, await self._keeper.keep(hand, ended))
-
-    async def _wind_down(self, batch: BatchExecutor) -> None:
-        await batch.close(give_back=True)
 
     def _spawn(self, work: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> None:
         job = asyncio.create_task(self._outlive(work, *args, **kwargs))

@@ -98,23 +98,22 @@ class Hands:
         self.emptied.clear()
         self.settled.clear()
 
-    def end(self, hand: Hand, ended: Ended) -> bool:
-        """It has ended, and nothing of it runs; False if nobody is to hear of it."""
-        claimed = hand.claimed
-        key = claimed.id, claimed.fence
-        self.held.pop(key, None)
-        hand.is_over = True
+    def end(self, ends: Sequence[tuple[Hand, Ended]]) -> None:
+        """These have ended, and nothing of them runs. Nobody hears of those that are to be dropped."""
+        held, finished = self.held, self._ended
+        for hand, (outcome, data, streams) in ends:
+            claimed = hand.claimed
+            held.pop((claimed.id, claimed.fence), None)
+            hand.is_over = True
+            if hand.wish is not Wish.DROP:
+                kept = outcome if hand.wish is Wish.NONE else hand.outcome_of(outcome)
+                finished.append(Finished(claimed, kept, data))
+                # Most leave nothing: what costs a look is kept for the others alone.
+                if hand.run is not None or streams:
+                    self._remains[hand.key] = Remains(hand, streams)
         self.woken.set()
-        if not self.held:
+        if not held:
             self.emptied.set()
-        if hand.wish is Wish.DROP:
-            return False
-        outcome = ended.outcome if hand.wish is Wish.NONE else hand.outcome_of(ended.outcome)
-        self._ended.append(Finished(claimed, outcome, ended.data))
-        # Most leave nothing: what costs a look is kept for the others alone.
-        if hand.run is not None or ended.streams:
-            self._remains[key] = Remains(hand, ended.streams)
-        return True
 
     def add_ended(self, claimed: Claimed, outcome: Outcome) -> None:
         """One that this node never had in its hands, and has to settle nevertheless."""

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from ganger.core.clock import Moment
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.lease import Lease
@@ -36,7 +38,7 @@ class Beaten(NamedTuple):
     followed: Sequence[TaskId] = ()
 
 
-class Finished(NamedTuple):
+class Finished(msgspec.Struct, frozen=True):
     """An attempt that has ended: its outcome, and the small values that are kept with it."""
 
     claimed: Claimed

@@ -6,7 +6,10 @@ from typing import Any, get_type_hints
 import pytest
 
 from ganger.client import command, shell
+from ganger.client.calls import draft
 from ganger.client.options import CommandWishes, Options, Surrounds, Wishes
+from ganger.core.ids import QueueId
+from ganger.core.task import NewTask, OnConflict
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec, Surroundings
 
 
@@ -34,3 +37,15 @@ def test_the_options_of_a_command_go_to_where_they_belong() -> None:
     assert call.using(priority=3).options == Options(queue="q", retries=2, priority=3)
     with pytest.raises(TypeError, match="colour"):
         command(["true"], colour="red")  # type: ignore[call-arg]
+
+
+def test_a_call_that_wishes_nothing_is_a_task_that_says_nothing_special() -> None:
+    made = draft(command(["true"])).task
+
+    assert made == NewTask(QueueId(0), made.kind, made.spec)
+
+
+def test_what_a_taken_key_means_is_said_with_the_key_alone() -> None:
+    assert draft(command(["true"], key="k")).task.on_conflict == OnConflict.RETURN
+    assert draft(command(["true"], key="k", on_conflict="refuse")).task.on_conflict == OnConflict.REFUSE
+    assert draft(command(["true"], on_conflict="return")).task.on_conflict == OnConflict.REFUSE

@@ -52,7 +52,7 @@ def outboxes() -> tuple[Outbox, Outbox]:
 
 def test_an_outbox_is_the_frame_that_is_sent() -> None:
     ours, theirs = outboxes()
-    results = [Result(number, How.SUCCEEDED, b"1") for number in range(1, 300)]
+    results: list[int | Result] = [Result(number, How.SUCCEEDED, b"1") for number in range(1, 300)]
     for result in results:
         assert ours.add(ENCODER.encode(result))
     sent = bytes(ours.frame())
@@ -62,6 +62,16 @@ def test_an_outbox_is_the_frame_that_is_sent() -> None:
     assert theirs.leftover() == results
     ours.clear()
     assert theirs.leftover() == []
+
+
+def test_a_number_alone_tells_of_a_job_that_succeeded_and_said_nothing() -> None:
+    ours, theirs = outboxes()
+    told: list[int | Result] = [7, Result(8, How.FAILED, b"why"), 1 << 40]
+    for one in told:
+        assert ours.add(ENCODER.encode(one))
+
+    assert NODE_DECODER.decode(bytes(ours.frame())[LENGTH.size :]) == Done(told)
+    assert theirs.leftover() == told
 
 
 def test_an_outbox_that_is_full_says_so_and_keeps_what_it_has() -> None:

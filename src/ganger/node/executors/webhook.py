@@ -25,7 +25,7 @@ from ganger.wire.specs import decode
 from ganger.wire.v1.webhooks import KIND, WebhookSpec, sign
 
 _PAUSE: Final = 1_000
-Compose = Callable[[TaskId, str], Awaitable[bytes | None]]
+Compose = Callable[[TaskId, WebhookSpec], Awaitable[bytes | None]]
 Post = Callable[..., Awaitable[Answered]]
 
 
@@ -99,7 +99,7 @@ class WebhookRun:
 
     async def _send(self, spec: WebhookSpec) -> Outcome:
         courier = self._courier
-        body = await courier.compose(self.task, spec.mark)
+        body = await courier.compose(self.task, spec)
         if body is None:
             return Succeed(b"removed")
         now = courier.clock.wall()

@@ -40,6 +40,7 @@ from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
 
 STREAMS: Final = ("stdout", "stderr")
 _PATIENCE: Final = 1.0
+_TRACE: Final = "TRACEPARENT"
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -63,7 +64,7 @@ class Errand(msgspec.Struct, eq=False):
 class Hearing(NamedTuple):
     """Who is told what a child says."""
 
-    results: Callable[["Child", Sequence[Result]], None]
+    results: Callable[["Child", Sequence[int | Result]], None]
     sayings: Callable[["Child", Sequence[tuple[int, float | None, str | None]]], None]
     gone: Callable[["Child"], None]
     failed: Callable[["Child", GangerError], None]
@@ -296,7 +297,8 @@ class Child(asyncio.Protocol):
 
 def _job(errand: Errand) -> Job:
     claimed, spec = errand.assignment.claimed, errand.assignment.spec
-    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec, errand.masks)
+    trace = errand.assignment.environment.get(_TRACE, "")
+    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec, errand.masks, trace)
 
 
 def _open_unnamed(path: Path) -> int:

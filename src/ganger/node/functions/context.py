@@ -27,12 +27,16 @@ class Desk(Protocol):
 
 
 class Context:
-    """One attempt, as its function sees it. `attempt` counts from 1. What it says is shown without the `masks`."""
+    """One attempt, as its function sees it. `attempt` counts from 1. What it says is shown without the `masks`.
 
-    __slots__ = ("_desk", "attempt", "fence", "masks", "seq", "task", "tracks")
+    `traceparent` is what an instrumented function continues, so that it is below the run of its attempt; None without
+    traces.
+    """
+
+    __slots__ = ("_desk", "attempt", "fence", "masks", "seq", "task", "traceparent", "tracks")
 
     def __init__(
-        self, desk: Desk, seq: int, task: int, fence: int, attempt: int, *, masks: Sequence[bytes] = ()
+        self, desk: Desk, seq: int, task: int, fence: int, attempt: int, *, masks: Sequence[bytes] = (), trace: str = ""
     ) -> None:
         self._desk = desk
         self.seq = seq
@@ -40,6 +44,7 @@ class Context:
         self.fence = Fence(fence)
         self.attempt = attempt
         self.masks = masks
+        self.traceparent = trace or None
         self.tracks: dict[str, Pen] = {}
 
     def progress(self, percent: float | None = None, info: str | None = None) -> None:

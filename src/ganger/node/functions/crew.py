@@ -8,16 +8,15 @@ milliseconds, by what the last ones took, and what lies behind a job that takes 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Moment
 from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
-from ganger.node.executor import Ended, Told
+from ganger.node.executor import Ended
 from ganger.node.functions.child import Child, Errand, Hearing, Stopped
-from ganger.node.functions.judging import judge, judge_dead, release
+from ganger.node.functions.judging import SUCCEEDED, end_stopped, judge, judge_dead, release
 from ganger.node.functions.messages import Drop, How, Mode, Result, Stop, Trim
 from ganger.node.functions.note import Executing
 from ganger.node.functions.options import FunctionOptions
@@ -236,22 +235,16 @@ class Crew:
                 self._paces[child].wake(self._post.clock.now())
             child.begin([self._waiting.popleft() for _ in range(count)])
 
-    def _take_results(self, child: Child, results: Sequence[Result]) -> None:
+    def _take_results(self, child: Child, results: Sequence[int | Result]) -> None:
         self._failures = 0
         ended: list[tuple[Errand, Ended]] = []
         back: list[Errand] = []
+        errands = child.errands
         for result in results:
-            errand = child.errands.pop(result.seq, None)
-            if errand is None:
-                continue
-            if result.how is How.SUCCEEDED or errand.stopped is not None:
-                ended.append((errand, judge(result, errand.stopped)))
-            elif result.how is How.BOUNCED:
-                self._post.bounced([errand], result.body.decode())
-            elif result.how is How.DROPPED and not self._is_returning:
-                back.append(errand)
-            else:
-                ended.append((errand, judge(result, None)))
+            if not isinstance(result, int):
+                self._take_result(errands.pop(result.seq, None), result, ended, back)
+            elif (errand := errands.pop(result, None)) is not None:
+                ended.append((errand, SUCCEEDED if errand.stopped is None else Ended(end_stopped(errand.stopped))))
         if ended and child in self._paces:
             self._paces[child].note(self._post.clock.now(), len(ended), len(child.errands))
         self._redistribute(child, back)
@@ -259,6 +252,20 @@ class Crew:
         _tell(ended)
         if child.is_retiring and not child.errands:
             child.quit()
+
+    def _take_result(
+        self, errand: Errand | None, result: Result, ended: list[tuple[Errand, Ended]], back: list[Errand]
+    ) -> None:
+        if errand is None:
+            return
+        if result.how is How.SUCCEEDED or errand.stopped is not None:
+            ended.append((errand, judge(result, errand.stopped)))
+        elif result.how is How.BOUNCED:
+            self._post.bounced([errand], result.body.decode())
+        elif result.how is How.DROPPED and not self._is_returning:
+            back.append(errand)
+        else:
+            ended.append((errand, judge(result, None)))
 
     def _redistribute(self, child: Child, back: Sequence[Errand]) -> None:
         """What was called back goes to whoever has nothing to do; the rest goes back to where it came from."""
@@ -326,10 +333,6 @@ def _lasts(one: Executing, now: Moment) -> bool:
 
 
 def _tell(ended: Sequence[tuple[Errand, Ended]]) -> None:
-    """Tell those who handed errands over of many at once."""
-    for told, some in groupby(ended, _told):
-        told([(errand.assignment, end) for errand, end in some])
-
-
-def _told(ended: tuple[Errand, Ended]) -> Told:
-    return ended[0].told
+    """Tell those who handed errands over of many at once: nearly always one has handed over all."""
+    for told in dict.fromkeys([errand.told for errand, _ in ended]):
+        told([(errand.assignment, end) for errand, end in ended if errand.told == told])

@@ -56,7 +56,7 @@ class Executor:
             said = hide(said, job.masks)
         printed = self.capture.collect(context)
         if printed is None:
-            return ENCODER.encode(Result(job.seq, said.how, said.body))
+            return ENCODER.encode(job.seq if said is DONE else Result(job.seq, said.how, said.body))
         return ENCODER.encode(Result(job.seq, said.how, said.body, *printed))
 
     def prepare(self, job: Job) -> tuple[FunctionSpec, Target]:
@@ -83,7 +83,9 @@ def read_spec(body: bytes) -> FunctionSpec:
         spec = _SPEC.decode(body)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         spec = decode(body, FunctionSpec)
-    return msgspec.structs.replace(spec, args=read(spec.args), kwargs=read(spec.kwargs)) if has_words(body) else spec
+    if not (spec.args or spec.kwargs) or not has_words(body):
+        return spec
+    return msgspec.structs.replace(spec, args=read(spec.args), kwargs=read(spec.kwargs))
 
 
 async def _await(awaitable: Awaitable[Any]) -> Any:

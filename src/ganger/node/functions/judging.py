@@ -26,7 +26,9 @@ from ganger.node.functions.messages import How, Result
 from ganger.node.functions.note import Cause
 
 TIMED_OUT: Final = 124
-_SUCCEEDED: Final = Ended(Succeed())
+SUCCEEDED: Final = Ended(Succeed())
+"""The end of most."""
+
 _RELEASED: Final = Ended(Release())
 _NOT_BEGUN: Final = frozenset({How.DROPPED, How.DISTRUSTED})
 
@@ -34,7 +36,7 @@ _NOT_BEGUN: Final = frozenset({How.DROPPED, How.DISTRUSTED})
 def judge(result: Result, stopped: Stopped | None) -> Ended:
     """How the attempt ended, by the table above."""
     if result.how is How.SUCCEEDED and stopped is None and not result.said and not result.spooled:
-        return Ended(Succeed(result.body)) if result.body else _SUCCEEDED
+        return Ended(Succeed(result.body)) if result.body else SUCCEEDED
     outcome = _judge(result) if stopped is None or result.how in _NOT_BEGUN else end_stopped(stopped)
     data = dict(result.said)
     if result.cut:

@@ -76,7 +76,7 @@ class Looper(Porter):
         hand.add_done_callback(self._hands.discard)
 
     async def _execute(self, job: Job, slot: int) -> None:
-        context = Context(self, job.seq, job.task, job.fence, job.attempt, masks=job.masks)
+        context = Context(self, job.seq, job.task, job.fence, job.attempt, masks=job.masks, trace=job.trace)
         CURRENT.set(context)
         said = await self._outlast(job)
         self.give(self._executor.seal(job, context, said))

@@ -46,7 +46,10 @@ class How(IntEnum):
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt. `seq` is the node's number for it, never 0. `masks` are the secrets among its arguments."""
+    """One attempt. `seq` is the node's number for it, never 0. `masks` are the secrets among its arguments.
+
+    `trace` is the traceparent of what it does, or nothing.
+    """
 
     seq: int
     task: int
@@ -54,6 +57,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     attempt: int
     spec: bytes
     masks: tuple[bytes, ...] = ()
+    trace: str = ""
 
 
 class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
@@ -106,7 +110,9 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
-    results: list[Result]
+    """A number alone is that of a job that succeeded, returned nothing and said nothing, as most do."""
+
+    results: list[int | Result]
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, tag="said"):
@@ -121,7 +127,7 @@ FromChild = Hello | Done | Said
 ENCODER: Final = msgspec.msgpack.Encoder()
 CHILD_DECODER: Final = msgspec.msgpack.Decoder(ToChild)
 NODE_DECODER: Final = msgspec.msgpack.Decoder(FromChild)
-RESULTS_DECODER: Final = msgspec.msgpack.Decoder(list[Result])
+RESULTS_DECODER: Final = msgspec.msgpack.Decoder(list[int | Result])
 
 
 class BadFrame(Exception):

@@ -21,7 +21,7 @@ class FunctionOptions:
     paths: tuple[str, ...] = ()
     recycle_after: int | None = 1_000_000
     recycle_bytes: int | None = 1 << 30
-    window: int = 512
+    window: int = 1024
     ahead: int = 40
     cap: int = 1 << 30
 

@@ -77,7 +77,7 @@ class Outbox:
         self._state[0] = 0
         self._used, self.count = _FIRST, 0
 
-    def leftover(self) -> list[Result]:
+    def leftover(self) -> list[int | Result]:
         """What a process that died had not cleared: some of it may have been sent."""
         end, count = self._state[0] >> _BITS, self._state[0] & _MASK
         if not count:

@@ -2,9 +2,10 @@
 
 What can go wrong, and why this is right:
 
-- *A result waits for the next function.* Results go together when that costs nothing: whoever adds one sends all if a
-  millisecond has passed, if there are many, or if there is nothing left to do. If a long function begins in between,
-  the porter's own thread sends what lies there two milliseconds later.
+- *A result waits for the next function.* Results go together when that costs little, because each sending wakes the
+  node and takes the interpreter there from the thread of the store: whoever adds one sends all if some milliseconds
+  have passed, if there are many, or if there is nothing left to do. If a long function begins in between, the porter's
+  own thread sends what lies there as many milliseconds later.
 - *A wake-up is lost.* The porter says that it sleeps and then looks once more; whoever adds something looks whether
   it sleeps afterwards. One of the two sees the other.
 - *A job is dropped and begun at once.* Jobs are in one queue; whoever takes one out has it, and nobody else.
@@ -42,8 +43,10 @@ from ganger.node.functions.outbox import Outbox
 from ganger.node.functions.track import Capture, Track
 from ganger.node.spool import SpoolKey
 
-MANY: Final = 128
-_SOON: Final = 2
+MANY: Final = 512
+_SOON: Final = 3
+"""Milliseconds."""
+
 _READ: Final = 1 << 18
 
 
@@ -88,7 +91,7 @@ class Porter:
                 self._send_all()
                 if not self._outbox.add(encoded):
                     self._send_alone(encoded)
-            if self._outbox.count >= MANY or self._clock.now() != self._sent:
+            if self._outbox.count >= MANY or self._clock.now() >= self._sent + _SOON:
                 self._send_all()
         if self._asleep:
             self._wake()

@@ -100,5 +100,5 @@ class Hand:
         if now >= self._note.trust:
             return ENCODER.encode(Result(job.seq, How.DISTRUSTED))
         self._note.begin(self.slot, job.seq, job.task, job.fence, now)
-        context = Context(self._porter, job.seq, job.task, job.fence, job.attempt, masks=job.masks)
+        context = Context(self._porter, job.seq, job.task, job.fence, job.attempt, masks=job.masks, trace=job.trace)
         return self._executor.execute(job, context)

@@ -7,7 +7,7 @@ from ganger.core.errors import BadInput, NodeGone, NodeNotFound, NodeTaken
 from ganger.core.event import Fact
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.node import Node, NodeState, Registration
-from ganger.engine.store import NODES_TOPIC, Configured, NodeChange
+from ganger.engine.store import AS_IT_SAYS, EVENTS_TOPIC, NODES_TOPIC, Configured, NodeChange
 from ganger.engine.stores.memory.follows import followed_of
 from ganger.engine.stores.memory.row import NodeRow
 from ganger.engine.stores.memory.step import NO_QUEUE, Step
@@ -27,8 +27,10 @@ def configure_node(step: Step, change: NodeChange, operator: bool) -> Configured
     if change.leave:
         row = _set_state(step, row, NodeState.LEFT)
         step.tell(Fact.NODE_LEFT, NO_QUEUE, row.node.id, subject=row.node.name)
-    if not (change.beat or change.drain or change.resume or change.leave):
-        raise BadInput("a change of a node registers it, beats for it, drains it, resumes it or lets it leave")
+    if change.limit is not None:
+        row = _limit(step, row, change.limit)
+    if not (change.beat or change.drain or change.resume or change.leave or change.limit is not None):
+        raise BadInput("a change of a node registers it, beats for it, drains it, resumes, limits it or lets it leave")
     return Configured(node=row.node, kills=_kills(step, row.node.id), followed=followed_of(step, row.node.id))
 
 
@@ -39,12 +41,13 @@ def _register(step: Step, said: Registration) -> Node:
         return _join(step, said)
     if not hmac.compare_digest(here[0].token, said.token):
         raise NodeTaken(f"another node is called {said.name} and lives; use another name, or let it leave first")
-    return _put(step, NodeRow(_describe(step, here[0].node.id, said, here[0].node.since), said.token, step.boot)).node
+    node = _describe(step, here[0].node.id, said, here[0].node.since)
+    return _put(step, NodeRow(node, said.token, step.boot, said.slots)).node
 
 
 def _join(step: Step, said: Registration) -> Node:
     node = _describe(step, NodeId(step.tables.draw("node")), said, step.wall)
-    _put(step, NodeRow(node, said.token, step.boot))
+    _put(step, NodeRow(node, said.token, step.boot, said.slots))
     step.wake(NODES_TOPIC)
     step.tell(Fact.NODE_JOINED, NO_QUEUE, node.id, subject=node.name)
     return node
@@ -58,7 +61,7 @@ def _describe(step: Step, node: NodeId, said: Registration, since: Wall) -> Node
         state=NodeState.ACTIVE,
         until=Moment(step.now + said.lease),
         lease=said.lease,
-        slots=said.slots,
+        slots=_slots(step, said.name, said.slots),
         queues=said.queues,
         kinds=said.kinds,
         labels=said.labels,
@@ -94,6 +97,23 @@ def _renew(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
 def _set_state(step: Step, row: NodeRow, state: NodeState) -> NodeRow:
     step.wake(NODES_TOPIC)
     return _put(step, row._replace(node=row.node._replace(state=state)))
+
+
+def _limit(step: Step, row: NodeRow, limit: int) -> NodeRow:
+    name = row.node.name
+    if limit != AS_IT_SAYS:
+        step.tables.limits.put(name, limit)
+    elif name in step.tables.limits:
+        step.tables.limits.drop(name)
+    # Whoever waits because of a limit looks again when anything is told.
+    step.wake(EVENTS_TOPIC)
+    return _put(step, row._replace(node=row.node._replace(slots=_slots(step, name, row.said))))
+
+
+def _slots(step: Step, name: str, said: int | None) -> int | None:
+    """How many tasks a node holds at once: what somebody has set, else what it says."""
+    limit = step.tables.limits.get(name)
+    return said if limit is None else limit
 
 
 def _put(step: Step, row: NodeRow) -> NodeRow:

@@ -84,11 +84,12 @@ class QueueRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A registration, the token that proves it, and the boot in which its moments mean something."""
+    """A registration, the token that proves it, the boot in which its moments mean something, the slots it says."""
 
     node: Node
     token: str
     boot: str
+    said: int | None
 
     def live(self, now: Moment, boot: str) -> bool:
         return self.boot == boot and self.node.live(now)

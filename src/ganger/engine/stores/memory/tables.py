@@ -39,6 +39,8 @@ class Tables:
         self.queues: Table[QueueId, QueueRow] = Table(self.journal)
         self.nodes: Table[NodeId, NodeRow] = Table(self.journal)
         self.identities: Table[str, int] = Table(self.journal)
+        self.limits: Table[str, int] = Table(self.journal)
+        """How many tasks the nodes of these names hold at once, whatever they say of themselves."""
         self.followed: Table[TaskId, Moment] = Table(self.journal)
         self.events: Table[Position, Event] = Table(self.journal)
         self.audit: Table[Position, AuditLine] = Table(self.journal)
