@@ -51,7 +51,8 @@ class RollService(Service):
         try:
             while not self.draining.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self.draining.wait(), _EVERY)
+                    async with asyncio.timeout(_EVERY):
+                        await self.draining.wait()
                 await self._save(self._path)
         finally:
             await self._save(self._path)

@@ -145,14 +145,43 @@ async def _open_postgres(settings: Settings, clock: Clock, entropy: Entropy) -> 
     return await PostgresStore.open(settings.store, clock, entropy, read_url=settings.read_url or None)
 
 
-async def _open_mongo(settings: Settings, clock: Clock, entropy: Entropy) -> "MongoStore":
-    try:
+async def _open_mongo(settings: Settings, clock: Clock, entropy: Entropy, dialect: str | None = None) -> "MongoStore":
+    with _needing_mongo():
         from ganger.engine.stores.mongo import MongoStore
+    return await MongoStore.open(settings.store, clock, entropy, dialect=dialect)
+
+
+async def choose_dialect(settings: Settings, clock: Clock, entropy: Entropy, wanted: str) -> str:
+    """Make the store with this dialect of Disbatch, if it is not there; Conflict if it has another."""
+    _demand_mongo(settings)
+    store = await _open_mongo(settings, clock, entropy, wanted)
+    await store.close()
+    return str(store.dialect)
+
+
+async def find_dialect(settings: Settings, entropy: Entropy) -> str | None:
+    """Which dialect of Disbatch the store has, or what lies there has; None if there is nothing. It only reads."""
+    _demand_mongo(settings)
+    with _needing_mongo():
+        from ganger.engine.stores.mongo.looking import tell_dialect
+    return await tell_dialect(settings.store, entropy)
+
+
+def _demand_mongo(settings: Settings) -> None:
+    if settings.store.partition(":")[0] not in ("mongodb", "mongodb+srv"):
+        raise BadInput(
+            "only a store in MongoDB has a dialect of Disbatch: name one, --store mongodb://<host>/<database>"
+        )
+
+
+@contextmanager
+def _needing_mongo() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if missing.name not in ("pymongo", "bson"):
             raise
         raise BadInput("a MongoDB store needs its driver: pip install 'ganger[mongodb]'") from None
-    return await MongoStore.open(settings.store, clock, entropy)
 
 
 @contextmanager

@@ -260,7 +260,7 @@ class HttpService(Service):
     def _configure(self) -> uvicorn.Config:
         config = uvicorn.Config(
             self.door,
-            http=guard(self._limits, self._streams, self.door.sheds),
+            http=guard(self._limits, self._streams, self.door),
             ws=guard_socket(self._limits.write),
             ws_max_size=_HEARD,
             ws_per_message_deflate=False,
@@ -295,4 +295,5 @@ class _Watch(Service):
             self._tokens.refresh()
             self._door.visits.revoke()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.draining.wait(), _LOOK_AGAIN)
+                async with asyncio.timeout(_LOOK_AGAIN):
+                    await self.draining.wait()

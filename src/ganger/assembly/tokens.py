@@ -79,6 +79,7 @@ class TokenFile:
         self._seen: tuple[int, int, int] | None = None
         self._by_hash: dict[str, Kept] = {}
         self._grants: dict[str, Grant] = {}
+        self._digests: dict[str, str] = {}
         self.refresh()
 
     @property
@@ -94,17 +95,20 @@ class TokenFile:
                 return False
             self._by_hash = {} if stamp is None else {kept.hash: kept for kept in _read(self.path)}
         self._grants = {kept.hash: kept.grant() for kept in self._by_hash.values()}
+        self._digests.clear()
         self._seen = stamp
         return True
 
     def find(self, token: str) -> Grant | None:
         """The grant of a token that is known and has not expired."""
-        digest = _hash(token)
+        digest = self._digests.get(token) or _hash(token)
         kept = self._by_hash.get(digest)
         if kept is None and self.refresh():
             kept = self._by_hash.get(digest)
         if kept is None or not hmac.compare_digest(kept.hash, digest) or self._is_over(kept):
             return None
+        # Only good ones are remembered, so there are no more of them than there are tokens.
+        self._digests[token] = digest
         return self._grants[digest]
 
     def holds(self, grant: Grant) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OTLP: Final = "otlp"
 _PATIENCE: Final = 5.0
+_REST: Final = 2.0
 
 
 @asynccontextmanager
@@ -34,6 +35,7 @@ async def trace_tasks(settings: Settings, engine: Engine, telemetry: Telemetry =
         yield
     finally:
         await tracing.stop()
+        await _trace_rest(tracing, telemetry)
         await _close(exporter)
 
 
@@ -62,7 +64,17 @@ def trace_attempts(
     return tell
 
 
+async def _trace_rest(tracing: Tracing, telemetry: Telemetry) -> None:
+    """Look at what has ended just now, for a moment at most: no stop is put off for the sake of a trace."""
+    try:
+        async with asyncio.timeout(_REST):
+            await tracing.trace_rest()
+    except (TimeoutError, GangerError) as error:
+        telemetry.event("traces_left_out", error=repr(error))
+
+
 async def _close(exporter: "OpenTelemetry") -> None:
     """Send what is left, unless nobody takes it."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.to_thread(exporter.close), _PATIENCE)
+        async with asyncio.timeout(_PATIENCE):
+            await asyncio.to_thread(exporter.close)

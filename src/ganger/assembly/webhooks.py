@@ -5,12 +5,14 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import Final
 
+from ganger.assembly.queue_webhooks import QueueWebhooks, find_place
 from ganger.assembly.secrets import locate_secrets
 from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput, QueueNotFound
 from ganger.core.ids import TaskId
+from ganger.core.task import Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import QUEUES_TOPIC, RESET_TOPIC
 from ganger.node.executors.webhook import Courier, WebhookExecutor
@@ -19,7 +21,7 @@ from ganger.node.options import NodeOptions
 from ganger.node.outbound import Rule
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
-from ganger.wire.v1.webhooks import KEY, KIND, MARK, QUEUE, make_message
+from ganger.wire.v1.webhooks import KEY, KIND, MARK, QUEUE, WebhookSpec, make_message
 
 _SLOTS: Final = 8
 _LOOK: Final = 60.0
@@ -40,7 +42,8 @@ class WebhookService(Service):
     def __init__(
         self, settings: Settings, engine: Engine, clock: Clock, entropy: Entropy, *, telemetry: Telemetry = SILENT
     ) -> None:
-        super().__init__("webhooks", telemetry=telemetry)
+        of_queues = QueueWebhooks(find_place(settings), engine, telemetry=telemetry)
+        super().__init__("webhooks", children=[of_queues], telemetry=telemetry)
         self._settings = settings
         self._engine = engine
         self._clock = clock
@@ -64,7 +67,8 @@ class WebhookService(Service):
                 await self._engine.queues.named(QUEUE)
                 return
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), _LOOK)
+                async with asyncio.timeout(_LOOK):
+                    await changed.wait()
 
     async def _work(self) -> None:
         node = self._make_node()
@@ -85,14 +89,24 @@ class WebhookService(Service):
             clock=self._clock, entropy=self._entropy, telemetry=self._telemetry,
         )  # fmt: skip
 
-    async def _compose(self, hook: TaskId, mark: str) -> bytes | None:
-        """The message about the node that the webhook belongs to. One that was removed has left it other parents."""
+    async def _compose(self, hook: TaskId, spec: WebhookSpec) -> bytes | None:
+        """The message about the node that the webhook belongs to."""
+        task = await self._find_marked(hook, spec.mark) if spec.mark else await self._find(TaskId(spec.task))
+        if task is None:
+            return None
+        return make_message(task, (await self._engine.queues.get(task.queue)).name, hook)
+
+    async def _find_marked(self, hook: TaskId, mark: str) -> Task | None:
+        """The parent with that mark. One that was removed has left the webhook other parents."""
         for parent, _ in (await self._engine.look(hook)).family.parents:
-            (task,) = await self._engine.tasks([parent])
+            task = await self._find(parent)
             if task is not None and (await self._engine.read_data(parent, MARK)).body == mark.encode():
-                queue = await self._engine.queues.get(task.queue)
-                return make_message(task, queue.name, hook)
+                return task
         return None
+
+    async def _find(self, task: TaskId) -> Task | None:
+        (found,) = await self._engine.tasks([task])
+        return found
 
     def _find_key(self) -> str:
         """The secret of the store that signs; made when it is first needed."""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from ganger.assembly.location import is_remote, locate_own
 from ganger.assembly.remote.link import Link
 from ganger.assembly.settings import Settings, find_places, load
-from ganger.client.jobs.worker import Place
+from ganger.client.jobs.place import Place
 from ganger.core.errors import BadInput, NotAuthenticated
 from ganger.wire.jobs.shapes import Worker
 

@@ -180,3 +180,25 @@ def orphan(store: str | None, as_json: bool, node: str) -> None:
         return await engine.orphan(node, by=name_operator())
 
     run_act(store, as_json, _REFUSALS, act, f"the node {node} had nothing in hand")
+
+
+@disbatch.command()
+@take_store
+@click.argument("wanted", required=False, metavar="[plain|later]")
+def dialect(store: str | None, wanted: str | None) -> None:
+    """Say which words the documents of a MongoDB store have, or choose them before it is first used.
+
+    `plain` are those of the protocol's text, `later` those of Disbatch's later releases. A database has one for ever.
+    """
+    import asyncio
+    from pathlib import Path
+
+    from ganger.assembly.registry import choose_dialect, find_dialect
+    from ganger.assembly.settings import load
+    from ganger.runtime.clock import SystemClock
+    from ganger.runtime.entropy import SystemEntropy
+
+    settings, entropy = load(Path.cwd(), store=store), SystemEntropy()
+    asked = find_dialect(settings, entropy) if wanted is None else None
+    told = asyncio.run(asked or choose_dialect(settings, SystemClock(), entropy, wanted or ""))
+    click.echo(told or "none yet")

@@ -29,6 +29,7 @@ class QueueLine(msgspec.Struct, frozen=True, tag_field="type", tag="queue"):
     pin: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     ephemeral: bool = False
+    webhooks: tuple[str, ...] = ()
 
     @property
     def policy(self) -> Policy:

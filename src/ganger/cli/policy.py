@@ -33,8 +33,9 @@ _OPTIONS: Final = (
     click.option("--plugin", metavar="NAME|none", help="The plugin that runs its tasks."),
     click.option("--pin", metavar="NODE,...|none", help="Only these nodes may take from it."),
     click.option("--ignore", metavar="NODE,...|none", help="These nodes may not take from it."),
+    click.option("--webhooks", metavar="URL,...|none", help="These addresses are told of each task that has ended."),
 )
-_NAMES: Final = frozenset({"pin", "ignore"})
+_NAMES: Final = frozenset({"pin", "ignore", "webhooks"})
 
 
 def take_policy(command: Command) -> Command:

@@ -69,7 +69,8 @@ async def _watch(engine: "Engine") -> None:
             room = max(3, live.console.size.height - _FRAME)
             live.update(_draw(await read_parts(engine, room)), refresh=True)
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), _REFRESH)
+                async with asyncio.timeout(_REFRESH):
+                    await ended.wait()
 
 
 @contextmanager

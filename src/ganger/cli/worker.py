@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from ganger.client.jobs.lasting import LastingWorker
+    from ganger.client.jobs.place import Place
     from ganger.client.jobs.solving import Solver
-    from ganger.client.jobs.worker import Place
+    from ganger.client.jobs.worker import JobWorker
 
 
 @click.command()
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="NAME", help="How the worker is called (default: the machine).")
 @click.option("--id", "identity", metavar="ID", help="What stays the same over restarts (default: /etc/machine-id).")
 @click.option("--slots", type=click.IntRange(1, 1_000), default=1, show_default=True, help="So many jobs at a time.")
+@click.option(
+    "--protocol", type=click.Choice(["1", "2"]), default="2", show_default=True,
+    help="2: what it computes outlasts a lost connection. 1: a connection for each slot, and it does not.",
+)  # fmt: skip
 @click.argument("words", nargs=-1, required=True, metavar="MODULE:FUNCTION | -- PROGRAM...")
-def worker(words: tuple[str, ...], slots: int, **given: Any) -> None:
+def worker(words: tuple[str, ...], slots: int, protocol: str, **given: Any) -> None:
     """Solve jobs of a server with a function, or with a program that is run for each.
 
     The function gets the payload as bytes and returns the result; it may be async, and may take a second argument with
@@ -28,7 +34,7 @@ def worker(words: tuple[str, ...], slots: int, **given: Any) -> None:
     from ganger.assembly.work import find_place
 
     place = find_place(**given)
-    asyncio.run(_work(place, _choose_solver(words), slots))
+    asyncio.run(_work(place, _choose_solver(words), slots, protocol))
 
 
 def _choose_solver(words: tuple[str, ...]) -> "Solver":
@@ -42,18 +48,27 @@ def _choose_solver(words: tuple[str, ...]) -> "Solver":
     return ProgramSolver(words)
 
 
-async def _work(place: "Place", solver: "Solver", slots: int) -> None:
+def _hire(place: "Place", solver: "Solver", slots: int, protocol: str) -> "list[LastingWorker] | list[JobWorker]":
+    from ganger.cli.printing import tell
+    from ganger.client.jobs.lasting import LastingWorker
+    from ganger.client.jobs.worker import JobWorker
+
+    if protocol == "2":
+        return [LastingWorker(place, solver, tell, slots)]
+    return [JobWorker(place, solver, tell) for _ in range(slots)]
+
+
+async def _work(place: "Place", solver: "Solver", slots: int, protocol: str) -> None:
     """Work until a signal says that it is enough; the second one does not wait for the jobs."""
     import asyncio
     import signal
     from concurrent.futures import ThreadPoolExecutor
 
     from ganger.cli.printing import tell
-    from ganger.client.jobs.worker import JobWorker
 
     # A function takes a thread for as long as it runs, and there must be some left for files.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(slots + 8))
-    workers = [JobWorker(place, solver, tell) for _ in range(slots)]
+    workers = _hire(place, solver, slots, protocol)
     working = asyncio.gather(*(worker.run() for worker in workers))
     signals = iter((True,))
 

@@ -13,6 +13,10 @@ FOREVER = Wall(1 << 62)
 """As the end of a pause: until somebody resumes the queue."""
 
 
+MOST_WEBHOOKS = 10
+LONGEST_WEBHOOK = 2_000
+
+
 class Sort(StrEnum):
     """The order among tasks of equal priority: by id, or the newest first."""
 
@@ -33,7 +37,8 @@ class Policy(NamedTuple):
 
     `max_active` counts over all nodes, `max_per_node` on each, `max_per_key` for each concurrency key. `pin` names the
     only nodes that may take, `ignore` those that may not; pin wins. `becomes` is the queue in which each result is a
-    new task. `batch_size` None means that tasks get no batch. `ephemeral` queues vanish when empty.
+    new task. `batch_size` None means that tasks get no batch. `ephemeral` queues vanish when empty. `webhooks` are
+    addresses that are told of each task that has ended.
     """
 
     sort: str = Sort.DEFAULT
@@ -48,6 +53,7 @@ class Policy(NamedTuple):
     pin: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     ephemeral: bool = False
+    webhooks: tuple[str, ...] = ()
 
 
 class Queue(NamedTuple):
@@ -95,7 +101,17 @@ def check_policy(policy: Policy) -> Policy:
         raise BadPolicy(f"on_lost {policy.on_lost!r} is unknown; use retry or orphan", field="on_lost")
     for name in (*policy.pin, *policy.ignore):
         names.check("node", name)
+    _check_webhooks(policy.webhooks)
     return policy
+
+
+def _check_webhooks(addresses: tuple[str, ...]) -> None:
+    if len(addresses) > MOST_WEBHOOKS or len(set(addresses)) != len(addresses):
+        raise BadPolicy(f"a queue has at most {MOST_WEBHOOKS} webhooks, each once", field="webhooks")
+    for address in addresses:
+        if not address.startswith(("https://", "http://")):
+            raise BadPolicy(f"the webhook {address!r:.80} is no address: write https://host/path", field="webhooks")
+        names.check_text("webhook", address, LONGEST_WEBHOOK)
 
 
 def with_retry(policy: Policy, retry: Retry) -> Policy:

@@ -1,14 +1,14 @@
 """Stories are told in memory, and those that ask most of a store on each; with GANGER_TEST_DOORS=all each on each."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-STORES: Final = ("memory", "sqlite", "postgres", "mongo", "mongo_replica")
-ENOUGH: Final = STORES if os.environ.get("GANGER_TEST_DOORS") == "all" else STORES[:1]
+from tests.protocol.doors import CHOSEN, STORES
+
+ENOUGH: Final = CHOSEN or STORES[:1]
 
 
 @pytest.fixture(params=ENOUGH)

@@ -1,9 +1,12 @@
 """The routes of nodes, and what else a command node tells."""
 
 import asyncio
+from collections.abc import Sequence
 
 from ganger.core.node import Registration
 from ganger.core.queue import Policy
+from ganger.core.task import Claimed
+from ganger.engine.store import Claim
 from tests.protocol.disbatch.harness import DEMO, Site, everywhere, serve, story
 
 
@@ -63,6 +66,56 @@ async def test_a_wrong_limit_of_a_node_is_told_in_the_words_of_disbatch(site: Si
     assert (refused["error"], refused["param"]) == ("Invalid param", "colour")
     refused = await site.refuse("POST", "/nodes/here", {"maxthreads": -1})
     assert refused["error"] == "maxthreads must be a non-negative integer or null"
+
+
+@everywhere
+async def test_a_limit_of_a_node_is_kept_and_obeyed(site: Site) -> None:
+    await site.make_queue()
+    tasks = await site.make_tasks(*({"n": n} for n in range(4)))
+    await site.take(tasks[0])
+
+    assert await limit(site, 1) == 1
+    assert (await site.get("/nodes/by-hand"))["maxthreads"] == 1
+    assert (await site.get("/nodes"))[0]["maxthreads"] == 1
+    assert await claim_all(site) == []
+    assert (await limit(site, 1), await limit(site, None)) == (0, 1)
+    assert (await site.get("/nodes/by-hand"))["maxthreads"] == 5
+    assert len(await claim_all(site)) == 3
+
+
+async def limit(site: Site, most: int | None) -> int:
+    """How many nodes were changed by it."""
+    told = (await site.ask("POST", "/nodes/by-hand", {"maxthreads": most})).json()
+    changed: int = told["MongoDB::UpdateResult"]["modified_count"]
+    return changed
+
+
+async def claim_all(site: Site) -> Sequence[Claimed]:
+    """What the node that is played by hand gets when it asks for all."""
+    (node,) = await site.engine.nodes.all()
+    (queue,) = await site.engine.queues.all()
+    return await site.engine.claim(Claim(node.id, (queue.id,), 10))
+
+
+@story
+async def test_a_node_that_waits_gets_its_tasks_when_its_limit_is_raised(site: Site) -> None:
+    await site.make_queue()
+    node = await site.engine.nodes.register(Registration("here", "secret", slots=2))
+    await site.ask("POST", "/nodes/here", {"maxthreads": 0})
+    await site.make_tasks({"n": 1})
+    (queue,) = await site.engine.queues.all()
+    waiting = asyncio.create_task(site.engine.wait_claim(Claim(node.id, (queue.id,), 1), 40.0))
+    assert (await asyncio.wait([waiting], timeout=0.2))[0] == set()
+    await site.ask("POST", "/nodes/here", {"maxthreads": 1})
+    async with asyncio.timeout(10):
+        assert len(await waiting) == 1
+
+
+@story
+async def test_a_node_that_is_not_here_is_not_limited(site: Site) -> None:
+    node = await site.engine.nodes.register(Registration("here", "secret"))
+    await site.engine.nodes.leave(node.id, "secret")
+    assert "no node called" in (await site.refuse("POST", "/nodes/here", {"maxthreads": 1}))["error"]
 
 
 @story

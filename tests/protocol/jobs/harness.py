@@ -15,6 +15,7 @@ from ganger.assembly.embedded import open_engine
 from ganger.assembly.server import OpenServer, open_server
 from ganger.assembly.settings import Settings
 from ganger.engine.engine import Engine
+from tests.protocol.doors import choose_store
 
 PATIENCE: Final = 50.0
 BUSY: Final = {"code": 1, "status": 0}
@@ -131,7 +132,7 @@ class Site:
 @asynccontextmanager
 async def serve(folder: Path | None = None, **settings: str) -> AsyncIterator[Site]:
     """A site on a store of its own: in memory, or in a folder."""
-    store = "memory:" if folder is None else f"sqlite:{folder / 'tasks.db'}"
+    store = choose_store(folder)
     chosen = Settings(store=store, listen="127.0.0.1:0", **settings)
     async with (
         asyncio.timeout(3 * PATIENCE),

@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 from tests.protocol.jobs.harness import Site, serve, soon, story, story_in, story_with
+from tests.protocol.jobs.test_second import join as join_second
+from tests.protocol.jobs.test_second import take as take_second
 
 HANDSHAKE = (
     "GET /api/worker HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -27,7 +29,32 @@ async def test_a_frame_beyond_the_limit_is_closed_with_1009_and_a_reason_that_na
         assert code == 1009
         assert "1000 bytes" in reason
         assert "several frames" in reason
+        assert "in chunks or past the server" in reason
     assert (await site.show(job["key"]))["crashes"] == 1
+
+
+@story
+async def test_text_where_the_result_belongs_is_closed_with_a_reason_and_the_job_goes_back(site: Site) -> None:
+    job = await site.submit(b"x")
+    async with site.join() as worker:
+        await worker.take()
+        await worker.socket.send("the result, as text")
+        assert await worker.end() == (1008, "a text message is a JSON object with a code")
+    async with site.join("other") as other:
+        assert await other.take() == b"x"
+        await other.give(b"right")
+        assert await site.read(job["key"], "result", wait=15) == b"right"
+
+
+@story
+async def test_text_where_an_announced_result_belongs_is_closed_with_a_reason(site: Site) -> None:
+    job = await site.submit(b"x")
+    async with join_second(site) as (worker, _):
+        name, _ = await take_second(worker)
+        await worker.say({"code": 5, "job": name})
+        await worker.say({"code": 3, "job": name, "percent": 1})
+        assert await worker.end() == (1008, "a result was announced, and something else came")
+    assert (await site.show(job["key"]))["status"] == "running"
 
 
 @story_with(worker_frame="1000")

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.protocol.jobs.harness import Site, serve, soon
 
 MODULE = """
@@ -48,6 +50,8 @@ async def hire(site: Site, folder: Path, *words: str) -> AsyncIterator[asyncio.s
 
 Tale = Callable[[Site, Path], Awaitable[None]]
 
+both = pytest.mark.parametrize("protocol", ["1", "2"])
+
 
 def play(folder: Path, tell: Tale, **settings: str) -> None:
     async def run() -> None:
@@ -57,9 +61,10 @@ def play(folder: Path, tell: Tale, **settings: str) -> None:
     asyncio.run(run())
 
 
-def test_a_function_solves_jobs(tmp_path: Path) -> None:
+@both
+def test_a_function_solves_jobs(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "--name", "rev", "solvers:reverse"):
+        async with hire(site, folder, "--protocol", protocol, "--name", "rev", "solvers:reverse"):
             for number in range(3):
                 job = await site.submit(f"job {number}".encode())
                 assert await site.read(job["key"], "result", wait=15) == f"job {number}".encode()[::-1]
@@ -69,9 +74,10 @@ def test_a_function_solves_jobs(tmp_path: Path) -> None:
     play(tmp_path, tell)
 
 
-def test_what_a_function_raises_is_the_reason_and_its_trace_the_log(tmp_path: Path) -> None:
+@both
+def test_what_a_function_raises_is_the_reason_and_its_trace_the_log(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "solvers:fail"):
+        async with hire(site, folder, "--protocol", protocol, "solvers:fail"):
             job = await site.submit(b"this")
             shown = await site.show(job["key"], wait=15)
             assert (shown["status"], shown["reason"]) == ("failed", "ValueError: no splines in this")
@@ -80,18 +86,20 @@ def test_what_a_function_raises_is_the_reason_and_its_trace_the_log(tmp_path: Pa
     play(tmp_path, tell, job_tries="1")
 
 
-def test_a_function_that_returns_no_bytes_has_failed(tmp_path: Path) -> None:
+@both
+def test_a_function_that_returns_no_bytes_has_failed(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "solvers:wrong"):
+        async with hire(site, folder, "--protocol", protocol, "solvers:wrong"):
             job = await site.submit(b"this")
             assert "returned str" in (await site.show(job["key"], wait=15))["reason"]
 
     play(tmp_path, tell, job_tries="1")
 
 
-def test_a_function_may_be_async_and_tell_its_progress(tmp_path: Path) -> None:
+@both
+def test_a_function_may_be_async_and_tell_its_progress(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "solvers:slowly"):
+        async with hire(site, folder, "--protocol", protocol, "solvers:slowly"):
             job = await site.submit(b"wait")
 
             async def is_half() -> bool:
@@ -103,29 +111,32 @@ def test_a_function_may_be_async_and_tell_its_progress(tmp_path: Path) -> None:
     play(tmp_path, tell)
 
 
-def test_a_program_reads_and_writes_the_files_that_it_is_told(tmp_path: Path) -> None:
+@both
+def test_a_program_reads_and_writes_the_files_that_it_is_told(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "--", "cp", "{payload}", "{result}"):
+        async with hire(site, folder, "--protocol", protocol, "--", "cp", "{payload}", "{result}"):
             job = await site.submit(b"a" * 3_000_000)
             assert await site.read(job["key"], "result", wait=15) == b"a" * 3_000_000
 
     play(tmp_path, tell)
 
 
-def test_a_program_without_files_is_a_filter(tmp_path: Path) -> None:
+@both
+def test_a_program_without_files_is_a_filter(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "--slots", "3", "--", "tr", "a-z", "A-Z"):
+        async with hire(site, folder, "--protocol", protocol, "--slots", "3", "--", "tr", "a-z", "A-Z"):
             jobs = [await site.submit(f"job {number}".encode()) for number in range(6)]
             for number, job in enumerate(jobs):
                 assert await site.read(job["key"], "result", wait=15) == f"JOB {number}".encode()
-            assert len(await site.workers()) == 3
+            assert len(await site.workers()) == (3 if protocol == "1" else 1)
 
     play(tmp_path, tell)
 
 
-def test_a_program_that_fails_tells_its_code_and_what_it_wrote(tmp_path: Path) -> None:
+@both
+def test_a_program_that_fails_tells_its_code_and_what_it_wrote(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "--", "sh", "-c", "echo no splines >&2; exit 7"):
+        async with hire(site, folder, "--protocol", protocol, "--", "sh", "-c", "echo no splines >&2; exit 7"):
             job = await site.submit(b"x")
             assert (await site.show(job["key"], wait=15))["reason"] == "sh ended with code 7"
             assert await site.read(job["key"], "logs") == b"no splines\n"
@@ -133,10 +144,12 @@ def test_a_program_that_fails_tells_its_code_and_what_it_wrote(tmp_path: Path) -
     play(tmp_path, tell, job_tries="1")
 
 
-def test_a_worker_that_is_told_to_end_finishes_its_job(tmp_path: Path) -> None:
+@both
+def test_a_worker_that_is_told_to_end_finishes_its_job(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
         go = folder / "go"
-        async with hire(site, folder, "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done; cat") as worker:
+        words = ("--protocol", protocol, "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done; cat")
+        async with hire(site, folder, *words) as worker:
             job = await site.submit(b"x")
             await soon(lambda: is_running(site, job["key"]))
             worker.send_signal(signal.SIGTERM)
@@ -154,10 +167,11 @@ async def is_running(site: Site, key: str) -> bool:
     return bool((await site.show(key))["status"] == "running")
 
 
-def test_a_worker_without_a_good_token_ends_with_a_sentence(tmp_path: Path) -> None:
+@both
+def test_a_worker_without_a_good_token_ends_with_a_sentence(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
         site.secret = "wrong"
-        async with hire(site, folder, "solvers:reverse") as worker:
+        async with hire(site, folder, "--protocol", protocol, "solvers:reverse") as worker:
             _, told = await asyncio.wait_for(worker.communicate(), 60)
             assert b"token" in told
             assert worker.returncode not in (0, None)

@@ -206,6 +206,18 @@ async def test_a_silent_worker_is_asked_and_then_given_up(site: Site) -> None:
         assert "status requests" in (await worker.end())[1]
 
 
+@story_with(worker_silence="1s")
+async def test_the_jobs_of_a_worker_that_does_not_answer_go_to_another_and_count_a_crash(site: Site) -> None:
+    await site.submit(b"x", key="k")
+    async with join(site) as (worker, _):
+        await take(worker)
+        assert "status requests" in (await worker.end())[1]
+        async with site.join("other") as other:
+            assert await other.take() == b"x"
+            assert (await site.show("k"))["crashes"] == 1
+    assert [one["failed"] for one in await site.workers() if one["id"] == "w"] == [1]
+
+
 @story
 async def test_who_does_not_register_or_has_no_token_is_sent_away(site: Site) -> None:
     async with dial(site) as worker:

@@ -22,6 +22,7 @@ from ganger.engine.store import Claim
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.routes import Route
 from ganger.node.options import NodeOptions
+from tests.protocol.doors import choose_store
 
 PATIENCE: Final = 50.0
 LISTEN: Final = "127.0.0.1:0"
@@ -106,8 +107,7 @@ async def serve(
     folder: Path | None = None, *, limits: HttpLimits = PLAIN_LIMITS, node: bool = False, **said: str
 ) -> AsyncIterator[Site]:
     """A site on a store of its own: in memory, or in a folder and there with a node that runs commands."""
-    store = "memory:" if folder is None else f"sqlite:{folder / 'tasks.db'}"
-    settings = Settings(store=store, listen=LISTEN, **said)
+    settings = Settings(store=choose_store(folder), listen=LISTEN, **said)
     async with (
         asyncio.timeout(3 * PATIENCE),
         _open(settings, folder, node) as engine,

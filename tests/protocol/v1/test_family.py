@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from ganger.assembly.key import open_key
-from ganger.assembly.location import Location
 from ganger.core.outcome import Succeed
 from ganger.core.token import make_token
 from ganger.runtime.entropy import SystemEntropy
+from tests.protocol.doors import find_own
 from tests.protocol.v1.harness import Site, command, run_story, story_in
 
 
 def speak_for(folder: Path, claimed: Any) -> dict[str, str]:
-    key = open_key(Location(folder / "tasks.db", folder), SystemEntropy())
+    key = open_key(find_own(folder), SystemEntropy())
     return {"authorization": f"Bearer {make_token(key, claimed.id, claimed.fence)}"}
 
 

@@ -4,13 +4,19 @@ import asyncio
 from pathlib import Path
 
 from ganger.assembly.secrets import SecretFolder
+from tests.protocol.doors import find_own
 from tests.protocol.v1.harness import Site, serve
 
 VALUE = "hunter2-is-not-shown"
 
 
+def find_secrets(folder: Path) -> Path:
+    own = find_own(folder).database
+    return own.with_name(f"{own.name}-secrets")
+
+
 def list_bytes(folder: Path) -> bytes:
-    kept = folder / "tasks.db-secrets"
+    kept = find_secrets(folder)
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(kept)]
     return b"".join(path.read_bytes() for path in files)
 
@@ -25,7 +31,7 @@ async def run(site: Site, script: str, secret: str) -> str:
 
 def test_a_value_is_used_and_is_nowhere_to_be_read(tmp_path: Path) -> None:
     async def tell() -> None:
-        SecretFolder(tmp_path / "tasks.db-secrets").put("db", VALUE)
+        SecretFolder(find_secrets(tmp_path)).put("db", VALUE)
         async with serve(tmp_path, node=True) as site:
             node = await run(site, 'echo "${#PASSWORD} $PASSWORD"; exit 3', "db")
             told = (await site.ask("GET", f"/v1/nodes/{node}")).text

@@ -3,17 +3,22 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
+import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from ganger.assembly.node import NodeWishes, open_node
 from ganger.assembly.server import open_server
 from ganger.assembly.settings import Settings
+from ganger.node.options import NodeOptions
+from tests.protocol.doors import choose_store
 from tests.protocol.v1.harness import LISTEN, PATIENCE, Site, command, serve
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -52,7 +57,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator["Queue[Any]"]:
 
 
 async def receive(collected: "Queue[Any]", count: int) -> list[Any]:
-    """So many spans, while the server that sends them runs: one that stops leaves out what it has not looked at."""
+    """So many spans, while the server that sends them runs."""
     return [await asyncio.to_thread(collected.get, timeout=PATIENCE) for _ in range(count)]
 
 
@@ -91,6 +96,49 @@ def test_a_command_is_told_the_span_that_its_run_will_be(collected: "Queue[Any]"
     told, received = asyncio.run(tell())
     spans = {span.name: span for span in received}
     assert told == f"00-{TRACE}-{spans['run'].span_id.hex()}-01"
+
+
+@pytest.mark.parametrize("function", ["tell_trace", "tell_trace_from_the_loop"])
+def test_a_function_is_told_the_span_that_its_run_will_be(
+    collected: "Queue[Any]", tmp_path: Path, function: str
+) -> None:
+    async def tell() -> tuple[str, list[Any]]:
+        async with serve_functions(tmp_path) as site:
+            body = {"metadata": {"type": "function"}, "data": {"path": f"tests.unit.node.chores:{function}"}}
+            (node,) = (await site.ask("POST", "/v1/nodes", body, headers=HEADER)).json()
+            await site.get(f"/v1/scheduler/wait?id={node['id']}")
+            said = str((await site.get(f"/v1/nodes/{node['id']}/data/result"))["data"])
+            return said, await receive(collected, 5)
+
+    told, received = asyncio.run(tell())
+    spans = {span.name: span for span in received}
+    assert told == f"00-{TRACE}-{spans['run'].span_id.hex()}-01"
+
+
+@asynccontextmanager
+async def serve_functions(folder: Path) -> AsyncIterator[Site]:
+    """A site with a node that runs functions."""
+    settings = Settings(store=choose_store(folder), listen=LISTEN, traces="otlp")
+    options = NodeOptions("here", slots=1, kinds=("function",))
+    async with (
+        asyncio.timeout(3 * PATIENCE),
+        open_node(settings, options, NodeWishes(plugins=False, paths=(str(Path.cwd()),))) as opened,
+        open_server(settings, opened.engine) as server,
+    ):
+        headers = {"authorization": f"Bearer {server.tokens.admin_path.read_text().strip()}"}
+        async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=PATIENCE) as client:
+            yield Site(opened.engine, server, client)
+
+
+def test_a_server_that_stops_sends_the_spans_of_what_has_just_ended(collected: "Queue[Any]") -> None:
+    async def tell() -> None:
+        async with serve(traces="otlp") as site:
+            for node in [await add(site) for _ in range(3)]:
+                await site.finish(node)
+
+    asyncio.run(tell())
+    names = Counter(span.name for span in collected.queue)
+    assert names == dict.fromkeys(("task", "wait", "claim", "run", "settle"), 3)
 
 
 def test_spans_that_are_sent_twice_are_the_same_spans(collected: "Queue[Any]") -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from ganger.core.ids import TaskId
 from ganger.core.state import Status
+from tests.protocol.doors import find_own
 from tests.protocol.v1.harness import Site, command, serve, soon, story
 
 
@@ -88,7 +89,8 @@ def test_a_webhook_is_told_how_its_node_ended_and_signed(tmp_path: Path) -> None
         assert (told["id"], told["state"], told["phase"], told["code"]) == (node, "failed", "failed", 7)
         assert (told["queue"], told["key"]) == ("default", "mine")
         assert heard.headers["ganger-delivery"] == told["delivery"]
-        key = (tmp_path / "tasks.db-secrets" / "webhook-key").read_bytes()
+        own = find_own(tmp_path).database
+        key = (own.with_name(f"{own.name}-secrets") / "webhook-key").read_bytes()
         stamp = heard.headers["ganger-timestamp"].encode()
         proof = hmac.new(key, stamp + b"." + heard.body, hashlib.sha256).hexdigest()
         assert hmac.compare_digest(heard.headers["ganger-signature"], f"v1={proof}")

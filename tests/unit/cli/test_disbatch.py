@@ -87,3 +87,8 @@ def test_what_is_wrong_is_refused(console: Console, words: tuple[str, ...], code
     console.work()
 
     assert said in console.err("disbatch", *words, exits=code)
+
+
+def test_only_a_store_in_mongodb_has_a_dialect(console: Console) -> None:
+    for words in (("dialect",), ("dialect", "later")):
+        assert "only a store in MongoDB has a dialect" in console.err("disbatch", *words, exits=2)

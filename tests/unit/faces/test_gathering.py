@@ -70,6 +70,34 @@ def test_whether_a_worker_is_quick_is_seen_at_its_last_job() -> None:
     play(act)
 
 
+def test_one_whose_result_is_being_stored_is_waited_for() -> None:
+    """Two halves that fell apart come together again."""
+
+    async def act(gathering: Gathering) -> None:
+        first, second = make_worker(gathering, quick=True), make_worker(gathering, quick=True)
+        await asyncio.gather(gathering.arrive(first), gathering.arrive(second))
+        gathering.expect(second)
+        waiting = await arrive(gathering, second)
+        assert not waiting.done()
+        gathering.expect(first)
+        await gathering.arrive(first)
+        await waiting
+
+    play(act)
+
+
+def test_one_whose_result_was_stored_and_who_got_no_other_job_is_not_waited_for() -> None:
+    async def act(gathering: Gathering) -> None:
+        first, second = make_worker(gathering, quick=True), make_worker(gathering, quick=True)
+        await asyncio.gather(gathering.arrive(first), gathering.arrive(second))
+        gathering.expect(second)
+        waiting = await arrive(gathering, second)
+        gathering.forget(first)
+        await waiting
+
+    play(act)
+
+
 def test_nobody_is_waited_for_without_end() -> None:
     async def act(gathering: Gathering) -> None:
         make_worker(gathering, quick=True)

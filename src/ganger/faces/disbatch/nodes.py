@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from ganger.core.errors import BadInput, Conflict
+from ganger.core.errors import BadInput
 from ganger.core.node import Node
 from ganger.core.queue import Queue
 from ganger.faces.disbatch.answering import answer
 from ganger.faces.disbatch.asking import ask
-from ganger.faces.disbatch.backend import DisbatchBackend
+from ganger.faces.disbatch.backend import DisbatchBackend, sign
 from ganger.faces.http.reply import Answer
 from ganger.faces.http.request import Request
 from ganger.wire.disbatch.params import demand_object
@@ -32,20 +32,16 @@ class Nodes:
         return answer((await self._report([await self._backend.find_node(request.values["node"])]))[0])
 
     async def change(self, request: Request) -> Answer:
-        """Limit a node. How many tasks it runs is said where it is started, so what is sent must be that."""
+        """Limit a node, now and whenever it comes back; null is as many as it says itself."""
         node = await self._backend.find_node(request.values["node"])
         said = demand_object(await ask(request), "No params")
         if not said:
             raise BadInput("No params")
         if unknown := sorted(set(said) - PARAMETERS):
             raise BadInput("Invalid param", param=unknown[0][:200])
-        if read_threads("maxthreads", said["maxthreads"]) != node.slots:
-            raise Conflict(
-                f"the node {node.name!r} runs {node.slots} tasks at once, as it was started: start it with another "
-                "--slots, or limit its queues with threads and maxthreads",
-                node=node.name,
-            )
-        return answer(tell_update(False))
+        most = read_threads("maxthreads", said["maxthreads"])
+        changed = await self._backend.engine.nodes.limit(node.name, most, by=sign(request.grant))
+        return answer(tell_update(changed.slots != node.slots))
 
     async def _report(self, nodes: list[Node]) -> list[NodeReport]:
         counts, faces = await self._backend.count(), await self._backend.faces.name_nodes()

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ganger.core.clock import Clock
 from ganger.core.errors import GangerError, NotAllowed, NotAuthenticated, TooManyRequests
+from ganger.faces.http.express import Headers, Ride
 from ganger.faces.http.grants import Grant, Keeper, Need
 from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.pressure import Pressure
@@ -60,7 +61,7 @@ class HttpDoor:
         self._failures = Rates(clock, limits.failures)
         self._rates = Rates(clock, limits.rate)
         self._pressures = {need: Pressure(limits.late, limits.slow) for need in _PUT_OFF}
-        self._at_once = 0
+        self.at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, self._limits)
@@ -80,25 +81,28 @@ class HttpDoor:
         try:
             return await self._serve(request, scope, receive)
         except GangerError as error:
-            answer = answer_error(error)
-            if answer.status == 500:
-                self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
-            return answer
+            return self._word(error, scope["path"])
         except ClientGone:
             raise
         except Exception as error:
             self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
             return answer_error(GangerError("an error that nobody expected"))
 
+    def _word(self, error: GangerError, path: str) -> Reply:
+        answer = answer_error(error)
+        if answer.status == 500:
+            self._telemetry.event("request_failed", path=path, error=repr(error))
+        return answer
+
     async def _serve(self, request: Request, scope: Scope, receive: Receive) -> Answer:
-        self._check_host(request)
+        self._check_host(request.headers)
         route, request.values = self.table.find(request.method, scope["raw_path"])
         request.grant = self._admit(route, request, scope)
         request.query = read_query(scope["query_string"], route.parameters)
         if route.waits in request.query:
             await request.load()
             return await self.visits.attend(_call(route, request), request.grant, receive)
-        if self._at_once >= min(self._limits.crowd, self._limits.at_once):
+        if self.at_once >= min(self._limits.crowd, self._limits.at_once):
             self._refuse_if_behind(route, scope)
         return await self._hurry(route, request, scope)
 
@@ -107,55 +111,85 @@ class HttpDoor:
 
         None: that is to be seen when it begins.
         """
-        if self._at_once < min(self._limits.crowd, self._limits.at_once):
+        if self.at_once < min(self._limits.crowd, self._limits.at_once):
             return None
         route = self.table.find_whole(method, url)
         if route is None or (pressure := self._pressures.get(route.need)) is None:
             return None
         now = asyncio.get_running_loop().time()
-        return self._at_once >= self._limits.at_once or pressure.is_full(self._at_once, now, coming=True)
+        return self.at_once >= self._limits.at_once or pressure.is_full(self.at_once, now, coming=True)
 
     def _refuse_if_behind(self, route: Route, scope: Scope) -> None:
         """Beyond what can be done at once a refusal is quicker than a queue."""
-        if self._at_once >= self._limits.at_once:
-            raise TooManyRequests(f"{self._at_once} requests are being served: send it again later")
+        if self.at_once >= self._limits.at_once:
+            raise TooManyRequests(f"{self.at_once} requests are being served: send it again later")
         arrived, pressure = scope.get(ARRIVED), self._pressures.get(route.need)
         if arrived is None or pressure is None:
             return
         now = asyncio.get_running_loop().time()
         if pressure.is_behind(now):
-            refused = LET_IN not in scope and pressure.is_full(self._at_once, now)
+            refused = LET_IN not in scope and pressure.is_full(self.at_once, now)
         else:
             refused = pressure.is_late(arrived, now)
         if refused:
             raise TooManyRequests(BEHIND)
 
     async def _hurry(self, route: Route, request: Request, scope: Scope) -> Answer:
-        self._at_once += 1
+        self.at_once += 1
         try:
             return await route.endpoint(request)
         finally:
-            self._at_once -= 1
-            if self._at_once >= self._limits.crowd // 2:
-                self._note_end(route, scope)
+            self._note_end(route.need, scope.get(ARRIVED))
 
-    def _note_end(self, route: Route, scope: Scope) -> None:
-        arrived, pressure = scope.get(ARRIVED), self._pressures.get(route.need)
-        if arrived is not None and pressure is not None:
+    def _note_end(self, need: Need, arrived: float | None) -> None:
+        """A request is done."""
+        self.at_once -= 1
+        if arrived is None or self.at_once < self._limits.crowd // 2:
+            return
+        if (pressure := self._pressures.get(need)) is not None:
             pressure.note(arrived, asyncio.get_running_loop().time())
 
-    def _check_host(self, request: Request) -> None:
-        if self._hosts is None:
-            return
-        said = request.headers.get(b"host", b"").decode("latin-1").lower()
-        name = said[: said.index("]") + 1] if said.startswith("[") and "]" in said else said.partition(":")[0]
-        if name not in self._hosts:
+    def take(self, ride: Ride) -> bool:
+        """Serve a request on its short way; False if it must go the long one: then nothing was done."""
+        grant = None if self._misnamed(ride.headers) is not None else self._find_grant(ride.headers)
+        if grant is None or not self._may_ride(grant, ride.way.need) or not self._try(grant, ride):
+            return False
+        self.at_once += 1
+        return True
+
+    def _try(self, grant: Grant, ride: Ride) -> bool:
+        try:
+            return ride.way.serve(grant, ride)
+        except Exception as error:
+            # The long way meets it again, and answers; the parser that calls this would take it for its client's fault.
+            self._telemetry.event("request_failed", path=ride.way.path, error=repr(error))
+            return False
+
+    def _may_ride(self, grant: Grant, need: Need) -> bool:
+        rate = self._limits.rate if grant.rate is None else grant.rate
+        return grant.lease is None and not rate and grant.covers(need) and self.at_once < self._limits.at_once
+
+    def end(self, ride: Ride, answer: Reply | GangerError) -> Reply:
+        """What is sent to one that was taken."""
+        self._note_end(ride.way.need, ride.arrived)
+        return self._word(answer, ride.way.path) if isinstance(answer, GangerError) else answer
+
+    def _check_host(self, headers: Headers) -> None:
+        if (name := self._misnamed(headers)) is not None:
             raise NotAllowed(f"this server is not called {name!r:.80}: see the setting hosts", host=name[:200])
+
+    def _misnamed(self, headers: Headers) -> str | None:
+        """By which name the server is called, if that is none of its own."""
+        if self._hosts is None:
+            return None
+        said = headers.get(b"host", b"").decode("latin-1").lower()
+        name = said[: said.index("]") + 1] if said.startswith("[") and "]" in said else said.partition(":")[0]
+        return None if name in self._hosts else name
 
     def _admit(self, route: Route, request: Request, scope: Scope) -> Grant:
         if route.need is Need.OPEN:
             return request.grant
-        grant = self._find_grant(request)
+        grant = self._find_grant(request.headers)
         if grant is None:
             raise self._turn_away(str((scope.get("client") or ("",))[0]))
         if not (route.family if grant.lease is not None else grant.covers(route.need)):
@@ -180,8 +214,8 @@ class HttpDoor:
         self._failures.spend(peer)
         return NotAuthenticated("send a token that is known and has not expired: Authorization: Bearer <token>")
 
-    def _find_grant(self, request: Request) -> Grant | None:
-        said = request.headers.get(b"authorization", b"Bearer " + request.headers.get(b"x-api-key", b""))
+    def _find_grant(self, headers: Headers) -> Grant | None:
+        said = headers.get(b"authorization", b"Bearer " + headers.get(b"x-api-key", b""))
         scheme, _, token = said.decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or len(token) > _LONGEST_TOKEN:
             return None

@@ -30,10 +30,25 @@ class Outlet:
         elif len(self._parts) == 1:
             self._loop.call_soon(self.flush)
 
+    def write_whole(self, data: bytes) -> None:
+        """An answer that is whole, and so has nothing to wait for."""
+        if self._parts:
+            self.write(data)
+        elif not self._transport.is_closing():
+            self._transport.write(data)
+
     def flush(self) -> None:
-        parts, self._parts, self._size = self._parts, [], 0
-        if parts and not self._transport.is_closing():
-            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+        parts, size = self._parts, self._size
+        self._parts, self._size = [], 0
+        if not parts or self._transport.is_closing():
+            return
+        if len(parts) == 1:
+            self._transport.write(parts[0])
+        elif size > _MOST:
+            # To join what is large costs more than it spares.
+            self._transport.writelines(parts)
+        else:
+            self._transport.write(b"".join(parts))
 
     def close(self) -> None:
         self.flush()

@@ -10,18 +10,18 @@ its head is there, and what follows of it is dropped.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from ganger.core.errors import TooManyRequests
-from ganger.faces.http.door import BEHIND
+from ganger.core.errors import GangerError, TooManyRequests
+from ganger.faces.http.door import BEHIND, HttpDoor
+from ganger.faces.http.express import ANSWERED, Ride, is_usual, write_answer
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.outlet import Outlet
 from ganger.faces.http.problem import answer_error
-from ganger.faces.http.reply import PROBLEM
+from ganger.faces.http.reply import PROBLEM, Reply
 from ganger.faces.http.request import ARRIVED, LET_IN, WHOLE
 from ganger.faces.http.streams import StreamSocket
 
@@ -29,10 +29,11 @@ _RECEIVED_AT_ONCE: Final = 256 << 10
 """The tail of a body may come together with the next head, at most so much of it."""
 
 
+_SOON: Final = 0.05
+"""Many clients send a head and its body apart. A body that comes later than so goes the long way, which is patient."""
+
 _DROPPED: Final = 64 << 10
 """A body that is not larger is dropped; whoever sends more is told to stop, which costs more."""
-
-Gate = Callable[[str, bytes], bool | None]
 
 
 class _HeadTooLarge(Exception):
@@ -44,24 +45,33 @@ class GuardedProtocol(HttpToolsProtocol):
 
     limits: HttpLimits = PLAIN_LIMITS
     streams: type[StreamSocket] | None = None
-    sheds: Gate | None = None
+    door: HttpDoor | None = None
     refusal: bytes = b""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head = self._seen = 0
         self._open = True
+        self._ride: Ride | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._outlet: Outlet
         self._clock: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, Outlet(transport, self.loop, self.limits.write)))
+        self._outlet = Outlet(transport, self.loop, self.limits.write)
+        super().connection_made(cast(asyncio.Transport, self._outlet))
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
         self._unstick()
+        self._leave_ride()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        self._go_long()
+        super().shutdown()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -96,25 +106,81 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_clock()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
+        self._head += len(url)
+        if self._head > self.limits.head:
+            raise _HeadTooLarge
+        self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """As the server does it, and counted. Spelt out for its heat."""
         self._head += len(name) + len(value)
         if self._head > self.limits.head:
             raise _HeadTooLarge
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._open = False
         self._stop_clock()
-        sheds = None if self.sheds is None else self.sheds(self.parser.get_method().decode("ascii"), self.url)
+        method = self.parser.get_method().decode("ascii")
+        sheds = None if self.door is None else self.door.sheds(method, self.url)
         if sheds and self._shed():
             return
         if sheds is False:
             self.scope[LET_IN] = True  # type: ignore[typeddict-unknown-key]
-        self.scope[ARRIVED] = self.loop.time()  # type: ignore[typeddict-unknown-key]
-        super().on_headers_complete()
+        self.scope[ARRIVED] = now = self.loop.time()  # type: ignore[typeddict-unknown-key]
+        way = None if self.door is None else self.door.table.find_express(method, self.url)
+        if way is not None and is_usual(headers := dict(self.headers)) and self._is_plain():
+            self._ride = Ride(way, headers, now, self._tell)
+        else:
+            super().on_headers_complete()
+
+    def _is_plain(self) -> bool:
+        """Has the connection nothing else to do, and does it stay open?"""
+        idle = self.cycle is None or self.cycle.response_complete
+        lasting = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
+        return idle and lasting and not self.flow.write_paused and len(self.connections) < self.limits.connections
+
+    def on_body(self, body: bytes) -> None:
+        if self._ride is None:
+            super().on_body(body)
+        else:
+            self._ride.body += body
+
+    def on_message_complete(self) -> None:
+        if self._ride is not None and self.door is not None and self.door.take(self._ride):
+            self.cycle = cast(RequestResponseCycle, self._leave_ride())
+            return
+        self._go_long()
+        super().on_message_complete()
+        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]
+
+    def _go_long(self) -> None:
+        """A request that is not for the short way begins anew, with what has come of it."""
+        if (ride := self._leave_ride()) is not None:
+            super().on_headers_complete()
+            if ride.body:
+                super().on_body(ride.body)
+
+    def _leave_ride(self) -> Ride | None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+        ride, self._ride = self._ride, None
+        return ride
+
+    def _tell(self, ride: Ride, answer: Reply | GangerError) -> None:
+        assert self.door is not None
+        reply = self.door.end(ride, answer)
+        ride.response_complete = True
+        if ride.disconnected:
+            return
+        self._outlet.write_whole(write_answer(reply, self.server_state.default_headers, close=not ride.keep_alive))
+        if not ride.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def _shed(self) -> bool:
         """Refuse the request at once, if it is a plain one."""
@@ -124,15 +190,11 @@ class GuardedProtocol(HttpToolsProtocol):
             return False
         if not (length := said.get(b"content-length", b"0")).isdigit() or int(length) > _DROPPED:
             return False
-        self.cycle = cast(RequestResponseCycle, _Shed())
+        self.cycle = cast(RequestResponseCycle, ANSWERED)
         lines = [b"%b: %b\r\n" % pair for pair in self.server_state.default_headers]
-        self.transport.write(b"".join([STATUS_LINE[429], *lines, self.refusal]))
+        self._outlet.write_whole(b"".join([STATUS_LINE[429], *lines, self.refusal]))
         self.on_response_complete()
         return True
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]
 
     def handle_websocket_upgrade(self) -> None:
         """Some addresses have websockets of their own sort."""
@@ -140,13 +202,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self.ws_protocol_class = self.streams
         super().handle_websocket_upgrade()
 
-    def _count(self, size: int) -> None:
-        self._head += size
-        if self._head > self.limits.head:
-            raise _HeadTooLarge
-
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._ride is not None and self._slow is None:
+            self._slow = self.loop.call_later(_SOON, self._go_long)
         if self._open and not self.transport.is_closing():
             self._await_head(len(data))
 
@@ -178,21 +237,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Shed:
-    """Stands where the server keeps the request that it answers; this one is answered."""
-
-    response_complete = True
-
-    def __init__(self) -> None:
-        self.message_event = asyncio.Event()
-
-
 def guard(
-    limits: HttpLimits, streams: type[StreamSocket] | None = None, sheds: Gate | None = None
+    limits: HttpLimits, streams: type[StreamSocket] | None = None, door: HttpDoor | None = None
 ) -> type[GuardedProtocol]:
-    """The protocol with these limits. `sheds` says which requests (method, address) have no chance at this moment."""
-    told = {"limits": limits, "streams": streams, "refusal": _write_refusal()}
-    return type("GuardedProtocol", (GuardedProtocol,), told | {"sheds": None if sheds is None else staticmethod(sheds)})
+    """The protocol with these limits, in front of that door."""
+    told = {"limits": limits, "streams": streams, "refusal": _write_refusal(), "door": door}
+    return type("GuardedProtocol", (GuardedProtocol,), told)
 
 
 def _write_refusal() -> bytes:

@@ -31,6 +31,7 @@ from ganger.wire.websocket.handshake import answer_handshake, choose_protocol
 _WAITING: Final = 1 << 20
 """So many bytes wait for the endpoint before nothing more is read."""
 
+_COPIED: Final = 1 << 15
 _LINGER: Final = 2.0
 _MISSED: Final = 3
 _REASONS: Final = {400: b"Bad Request", 403: b"Forbidden", 404: b"Not Found"}
@@ -237,14 +238,15 @@ class StreamSocket(asyncio.Protocol):
             first = True
             async for piece in content:
                 if not first:
-                    await self._write(frames.encode(opcode, held, fin=False))
+                    await self._write(*_frame(opcode, held, fin=False))
                     opcode = Opcode.CONTINUATION
                 held, first = piece, False
-            await self._write(frames.encode(opcode, held))
+            await self._write(*_frame(opcode, held, fin=True))
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, *parts: bytes) -> None:
         await self._room.wait()
-        self._put(data)
+        for part in parts:
+            self._put(part)
 
     def _put(self, data: bytes) -> None:
         if self._ended or self._closing:
@@ -317,6 +319,13 @@ class StreamPlan(NamedTuple):
 
     def bind(self) -> type[StreamSocket]:
         return type("StreamSocket", (StreamSocket,), {"plan": self})
+
+
+def _frame(opcode: Opcode, data: bytes, *, fin: bool) -> tuple[bytes, ...]:
+    """A frame in parts: to put the head before what is large would be to copy it."""
+    if len(data) > _COPIED:
+        return frames.encode_head(opcode, len(data), fin=fin), data
+    return (frames.encode(opcode, data, fin=fin),)
 
 
 def _name_host(address: str) -> str:

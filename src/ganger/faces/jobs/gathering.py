@@ -4,6 +4,9 @@ The store writes everything that waits at a moment in one transaction. When the 
 come one by one, each just too late for the transaction of the one before, and the event loop and the store's thread
 take the interpreter from each other at every statement. So the first result waits for the others that are due: those
 of workers whose jobs have been short. It waits for two milliseconds at most, and not at all if no other is due.
+
+A worker is due from when its last result went to the store, if it got another job with that. Were it due only from when
+it is given the job, two halves that once fell apart would never meet again: each would come while the other is stored.
 """
 
 import asyncio
@@ -31,19 +34,22 @@ class Gathering:
 
     def __init__(self) -> None:
         self._due: set[Expected] = set()
-        self._open: asyncio.Future[None] | None = None
+        self._waiting: list[tuple[asyncio.Future[None], Expected]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def expect(self, worker: Expected) -> None:
         """It was given a job."""
         worker.since = asyncio.get_running_loop().time()
+        self._expect(worker)
+
+    def _expect(self, worker: Expected) -> None:
         if worker.is_quick:
             self._due.add(worker)
 
     def forget(self, worker: Expected) -> None:
-        """Its result will not come, or is not waited for."""
+        """It has no job, or its result will not come, or is not waited for."""
         self._due.discard(worker)
-        worker.since = None
+        worker.since, worker.is_quick = None, False
         if not self._due:
             self._release()
 
@@ -53,21 +59,26 @@ class Gathering:
         worker.is_quick = worker.since is not None and loop.time() - worker.since < SHORT
         worker.since = None
         self._due.discard(worker)
+        waiting = loop.create_future()
+        self._waiting.append((waiting, worker))
         if not self._due:
-            return self._release()
-        if self._open is None:
-            self._open = loop.create_future()
+            self._release()
+        elif self._timer is None:
             self._timer = loop.call_later(PATIENCE, self._give_up)
-        return await asyncio.shield(self._open)
+        await waiting
 
     def _give_up(self) -> None:
+        """They do not keep step: nobody is waited for until he is given a job."""
         self._due.clear()
         self._release()
+        self._due.clear()
 
     def _release(self) -> None:
-        waiting, self._open = self._open, None
+        waiting, self._waiting = self._waiting, []
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if waiting is not None:
-            waiting.set_result(None)
+        for one, worker in waiting:
+            if not one.done():
+                one.set_result(None)
+                self._expect(worker)

@@ -4,7 +4,7 @@ Jobs are named by task and fence, so whatever a worker says about one is checked
 jobs has to be remembered here. A worker is a node whose lease outlasts a lost connection by a minute: one that comes
 back within it, to this server or to the next, names its session and goes on; what it computed meanwhile is accepted if
 the lease still holds, and refused if not. One that does not come back loses its jobs when the lease has ended. One that
-closes in order leaves, and its jobs go back at once.
+closes in order leaves, and its jobs go back at once; so they do if it answers nothing, which counts as a crash.
 
 How many jobs it has at a time is a limit of the node, which the store keeps; here is only whether it wants any.
 """
@@ -12,7 +12,7 @@ How many jobs it has at a time is a limit of the node, which the store keeps; he
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -26,10 +26,10 @@ from ganger.core.errors import (
     StoreError,
     TaskNotFound,
 )
+from ganger.core.ids import TaskId
 from ganger.core.lease import Lease
 from ganger.core.node import Node
 from ganger.core.outcome import Fail, Killed, Outcome, Succeed
-from ganger.core.queue import Queue
 from ganger.core.state import LEASED
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
@@ -41,9 +41,11 @@ from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import judge_unreadable
 from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
+from ganger.faces.jobs.parting import Here, give_up, leave
 from ganger.faces.jobs.registry import LOGS
 from ganger.faces.jobs.workers import KICKED, Reins, Seen
 from ganger.wire.jobs import second
+from ganger.wire.jobs.machine import Phase
 from ganger.wire.jobs.messages import ASK_STATUS, Status, WorkerStatus
 from ganger.wire.jobs.second import Code
 from ganger.wire.websocket import frames
@@ -56,16 +58,8 @@ _IN_ORDER: Final = frozenset({frames.NORMAL, frames.GOING_AWAY})
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class _Here(NamedTuple):
-    """A worker that was let in."""
-
-    number: int
-    identity: str
-    queue: Queue
-    node: Node
-    secret: str
-    grant: Grant | None
-    urls: bool
+class _Silent(Violation):
+    """It leaves every status request unanswered."""
 
 
 class LastingSession:
@@ -81,6 +75,7 @@ class LastingSession:
         self._unanswered = 0
         self._state = "asked"
         self._taking = False
+        self._jobs: dict[TaskId, None] = {}
         self._sent_away = asyncio.Event()
         self._recalled = asyncio.Event()
 
@@ -94,8 +89,10 @@ class LastingSession:
         works = self._listen(here), self._deliver(here), self._beat(here), self._mind(), self._leave_when_sent_away()
         error = await _race(*works)
         self._backend.workers.dismiss(here.number)
-        if self._socket.goodbye in _IN_ORDER or self._sent_away.is_set():
-            await self._leave(here)
+        if isinstance(error, _Silent):
+            await give_up(self._backend, here, error.reason)
+        elif self._socket.goodbye in _IN_ORDER or self._sent_away.is_set():
+            await leave(self._backend, here)
         self._socket.close(*self._explain(error))
 
     def _explain(self, error: BaseException | None) -> tuple[int, str]:
@@ -108,7 +105,7 @@ class LastingSession:
             return _COME_BACK, "the server lost its hold on this worker: connect again"
         return frames.BROKEN, "the server cannot go on now: connect again later"
 
-    async def _admit(self) -> _Here:
+    async def _admit(self) -> Here:
         """Who it is, within the grace; one that may not come in is told at the end of that."""
         grace = self._backend.plan.pace.grace
         patience = asyncio.ensure_future(asyncio.sleep(grace / 1000))
@@ -134,7 +131,7 @@ class LastingSession:
             raise Violation(frames.NOT_WANTED, "a worker registers before it says anything else")
         return said
 
-    async def _enrol(self, said: second.Registration, grant: Grant | None) -> _Here:
+    async def _enrol(self, said: second.Registration, grant: Grant | None) -> Here:
         queue, limits = await self._backend.find_queue(self._job_type), self._backend.limits
         secret = self._backend.entropy.token(_TOKEN_BYTES).hex()
         node = await self._resume(said)
@@ -149,7 +146,7 @@ class LastingSession:
         session = second.Session(node.id, secret).encode()
         await self._say(code=Code.WELCOME, session=session, seconds=limits.polled / 1000)
         await self._socket.send_text(ASK_STATUS)
-        return _Here(number, said.id, queue, node, secret, grant, said.urls)
+        return Here(number, said.id, queue, node, secret, grant, said.urls)
 
     async def _resume(self, said: second.Registration) -> Node | None:
         """The node that it was before the connection was lost, if that is still there.
@@ -164,20 +161,27 @@ class LastingSession:
         except (NodeGone, NodeNotFound):
             return None
         for task in (await self._engine.find(Query(holder=node.id, most=second.MOST_SLOTS))).tasks:
-            if task.status in LEASED and second.name_job(task.id, task.fence) not in said.jobs:
+            if second.name_job(task.id, task.fence) in said.jobs:
+                self._jobs[task.id] = None
+            elif task.status in LEASED:
                 await self._engine.release(Lease(task.id, task.fence, node.id))
         return node
 
-    async def _listen(self, here: _Here) -> None:
+    async def _listen(self, here: Here) -> None:
         while (opcode := await self._socket.receive()) is not None:
             if opcode is not Opcode.TEXT:
                 raise Violation(frames.NOT_WANTED, "a result is announced before it comes: send code 5 first")
             message = _read(await self._socket.text(self._backend.limits.text))
             self._heard, self._unanswered = self._backend.clock.now(), 0
             await self._hear(here, message)
-            self._backend.workers.note(here.number, self._state, None)
+            self._note(here)
 
-    async def _hear(self, here: _Here, message: second.Message) -> None:
+    def _note(self, here: Here) -> None:
+        """Of several jobs the list of workers has the oldest."""
+        state = Phase.WORKING if self._jobs else self._state
+        self._backend.workers.note(here.number, state, next(iter(self._jobs), None))
+
+    async def _hear(self, here: Here, message: second.Message) -> None:
         match message:
             case second.Registration():
                 raise Violation(frames.NOT_WANTED, "a worker registers once")
@@ -207,17 +211,17 @@ class LastingSession:
         except (StaleLease, TaskNotFound):
             await self._say(code=Code.CANCEL, job=second.name_job(lease.task, lease.fence))
 
-    async def _fail(self, here: _Here, lease: Lease, said: second.Failed) -> None:
+    async def _fail(self, here: Here, lease: Lease, said: second.Failed) -> None:
         outcome = Fail(reason=said.info or "the worker says that it failed")
         await self._settle(here, lease, outcome, said.logs)
 
-    async def _accept(self, here: _Here, lease: Lease, chunks: int, upload: str | None) -> None:
+    async def _accept(self, here: Here, lease: Lease, chunks: int, upload: str | None) -> None:
         if upload is not None:
             return await self._adopt(here, lease, upload)
         result = await self._engine.keep(self._read_chunks(chunks))
         return await self._settle(here, lease, Succeed(result if isinstance(result, bytes) else None), result)
 
-    async def _adopt(self, here: _Here, lease: Lease, upload: str) -> None:
+    async def _adopt(self, here: Here, lease: Lease, upload: str) -> None:
         """Take in a result that was sent past us. It is read here, and as long as that takes silence is our own."""
         self._taking = True
         try:
@@ -245,7 +249,7 @@ class LastingSession:
                 self._heard = self._backend.clock.now()
                 yield piece
 
-    async def _settle(self, here: _Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None) -> None:
+    async def _settle(self, here: Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None) -> None:
         """Store how an attempt ended, with what belongs to it, and tell the worker whether that was done."""
         await self._tell_receipt(lease, await self._store(here, lease, outcome, beside))
 
@@ -254,7 +258,7 @@ class LastingSession:
         await self._say(code=Code.RECEIPT, job=job, accepted=refused is None, reason=refused)
 
     async def _store(
-        self, here: _Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None
+        self, here: Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None
     ) -> str | None:
         """None if it is stored, else why not."""
         try:
@@ -265,15 +269,19 @@ class LastingSession:
             await self._engine.settle_by_lease(lease, outcome)
         except (StaleLease, TaskNotFound) as error:
             return error.message
+        finally:
+            self._jobs.pop(lease.task, None)
         self._backend.workers.tally(here.identity, succeeded=isinstance(outcome, Succeed))
         return None
 
-    async def _deliver(self, here: _Here) -> None:
+    async def _deliver(self, here: Here) -> None:
         """Send jobs for as long as the worker wants some; how many it may have, the store says."""
         while True:
             await self._ready.wait()
             for job in await self._engine.wait_claim(Claim(here.node.id, (here.queue.id,)), _LOOK_AGAIN):
                 if self._ready.is_set():
+                    self._jobs[job.id] = None
+                    self._note(here)
                     await self._send_job(job, here.urls)
                 else:
                     await self._engine.release(job.lease)
@@ -300,11 +308,12 @@ class LastingSession:
         await self._say(**told, size=payload.size)
         return await self._socket.send_binary(self._engine.contents.pour(payload))
 
-    async def _beat(self, here: _Here) -> None:
+    async def _beat(self, here: Here) -> None:
         """Keep the leases, and cancel what is to be killed."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._recalled.wait(), self._backend.limits.beat)
+                async with asyncio.timeout(self._backend.limits.beat):
+                    await self._recalled.wait()
             self._recalled.clear()
             if here.grant is not None and not self._backend.keeper.holds(here.grant):
                 raise Violation(frames.NOT_WANTED, "the token was revoked, or has expired")
@@ -318,6 +327,7 @@ class LastingSession:
 
     async def _cancel(self, lease: Lease) -> None:
         await self._say(code=Code.CANCEL, job=second.name_job(lease.task, lease.fence))
+        self._jobs.pop(lease.task, None)
         try:
             await self._engine.settle_by_lease(lease, Killed("killed"))
         except (StaleLease, TaskNotFound) as error:
@@ -325,7 +335,7 @@ class LastingSession:
             self._backend.telemetry.event("kill_came_late", task=int(lease.task), error=error.code)
 
     async def _mind(self) -> None:
-        """Ask one that is silent, and give up one that does not answer: its jobs wait for it until the lease ends."""
+        """Ask one that is silent, and give up one that does not answer."""
         pace = self._backend.plan.pace
         while True:
             await asyncio.sleep(pace.every / 1000)
@@ -333,7 +343,7 @@ class LastingSession:
                 continue
             silent = self._backend.clock.now() - self._heard
             if self._unanswered >= 2 and silent >= pace.silence:
-                raise Violation(frames.NOT_WANTED, f"no answer to {self._unanswered} status requests")
+                raise _Silent(frames.NOT_WANTED, f"no answer to {self._unanswered} status requests")
             if silent >= pace.every:
                 self._unanswered += 1
                 await self._socket.send_text(ASK_STATUS)
@@ -345,13 +355,6 @@ class LastingSession:
     async def _say(self, **fields: object) -> None:
         await self._socket.send_text(_encode(fields))
 
-    async def _leave(self, here: _Here) -> None:
-        try:
-            await self._engine.nodes.leave(here.node.id, here.secret)
-        except GangerError as error:
-            # Its registration ends by itself.
-            self._backend.telemetry.event("worker_not_left", worker=here.identity, error=error.code)
-
 
 def _read(text: bytes) -> second.Message:
     try:
@@ -360,7 +363,7 @@ def _read(text: bytes) -> second.Message:
         raise Violation(frames.NOT_WANTED, error.message) from None
 
 
-def _read_job(text: str, here: _Here) -> Lease:
+def _read_job(text: str, here: Here) -> Lease:
     try:
         return second.read_job(text, here.node.id)
     except BadInput as error:

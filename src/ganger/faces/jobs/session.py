@@ -330,6 +330,8 @@ class Session:
             raise StaleLease("the job is not this worker's any more", task=job.id)
         self._job, self._next = None, next(iter(settled.claimed), None)
         self._stop_telling()
+        if self._next is None:
+            self._backend.gathering.forget(self._expected)
         self._backend.workers.tally(self._here().identity, succeeded=isinstance(outcome, Succeed))
         await self._do(self._machine.end_job(self._now()))
         self._note()

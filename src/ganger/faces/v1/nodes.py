@@ -23,7 +23,7 @@ from ganger.faces.v1.webhooks import Webhooks
 from ganger.wire.v1 import answers, requests
 from ganger.wire.v1.pages import name_question, read_position
 from ganger.wire.v1.specs import change_spec, list_spec_keys
-from ganger.wire.v1.words import INCIPIENT, read_id
+from ganger.wire.v1.words import read_id
 
 LIST_PARAMETERS: Final = frozenset({*FILTERS, "metadata", "new", "start", "pid", "pagid", "limit"})
 
@@ -92,7 +92,9 @@ class Nodes:
             del drafts
             made = await self._engine.submit(tasks, data=data, under=request.grant.lease)
         existing = set(made.existing)
-        return answer_json([_tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201)
+        return answer_json(
+            [answers.tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201
+        )
 
     async def _draft(self, request: Request) -> list[requests.Draft]:
         nodes = requests.read_nodes(await request.body())
@@ -198,7 +200,3 @@ def _refuse_strangers(drafts: Sequence[requests.Draft], task: TaskId) -> None:
         parents = {edge.parent for edge in draft.task.parents}
         if draft.task.group > 0 or not parents or any(parent > 0 and parent != task for parent in parents):
             raise NotAllowed(f"node {index} of the request is not below node {task}", index=index)
-
-
-def _tell_made(task: TaskId, existed: bool) -> dict[str, Any]:
-    return {"id": str(task), "existed": True} if existed else {"id": str(task), "state": INCIPIENT}

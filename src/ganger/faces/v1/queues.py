@@ -15,6 +15,7 @@ from ganger.faces.http.routes import Route
 from ganger.faces.v1.backend import Backend, sign
 from ganger.faces.v1.flags import read_flag
 from ganger.faces.v1.reports import count_states
+from ganger.node.outbound import check_url
 from ganger.wire.v1 import queues as wire
 from ganger.wire.v1.answers import Names
 from ganger.wire.v1.requests import decode
@@ -88,6 +89,8 @@ class QueueDoor:
         becomes = policy.becomes
         if said.becomes is not UNSET:
             becomes = None if said.becomes is None else (await self._queues.named(said.becomes)).id
+        for address in [] if said.webhooks is UNSET else said.webhooks:
+            check_url(address, self._backend.outbound)
         return wire.change_policy(policy, said, becomes)
 
     async def _pause(self, queue: Queue, said: wire.QueueChangeIn, grant: Grant) -> None:

@@ -159,7 +159,8 @@ async def a_wait_ends_when_there_is_something(stand: SourceStand) -> None:
     waiting = asyncio.ensure_future(stand.source.wait(joined.node, 1, start=False))
     (task,) = await stand.submit()
 
-    claimed: Sequence[Claimed] = await asyncio.wait_for(waiting, PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        claimed: Sequence[Claimed] = await waiting
     async with asyncio.timeout(PATIENCE):
         while not claimed:
             claimed = await stand.source.wait(joined.node, 1, start=False)

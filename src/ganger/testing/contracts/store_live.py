@@ -83,11 +83,13 @@ class LiveContract(StoreContract):
         stop = scene.store.listen((FOLLOWED_TOPIC,), lambda _: heard.set())
         await scene.write(follow(task))
         await scene.claim(node, queue)
-        await asyncio.wait_for(heard.wait(), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await heard.wait()
         heard.clear()
         held = await hold(scene, "another")
         await scene.write(follow(held.id))
-        await asyncio.wait_for(heard.wait(), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await heard.wait()
         stop()
 
     @story
@@ -96,7 +98,8 @@ class LiveContract(StoreContract):
         heard = asyncio.Event()
         stop = scene.store.listen((OUTPUT_TOPIC.format(held.id),), lambda _: heard.set())
         await scene.write(append(held.id, held.fence, 0, b"a line\n"))
-        await asyncio.wait_for(heard.wait(), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await heard.wait()
         stop()
 
     @story

@@ -6,10 +6,18 @@ from ganger.core.audit import Act
 from ganger.core.errors import NodeGone, NodeNotFound, NodeTaken
 from ganger.core.event import Fact
 from ganger.core.ids import NodeId
-from ganger.core.node import NodeState, Registration, Vitals
+from ganger.core.node import Node, NodeState, Registration, Vitals
 from ganger.core.state import Status
-from ganger.engine.store import Configure, NodeChange
+from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange
 from ganger.testing.contracts.scene import MINUTE, TOKEN, Scene, StoreContract, plain, story
+
+
+async def limit(scene: Scene, node: NodeId, slots: int) -> Node:
+    """Limit a node as an operator does."""
+    said = Configure(node=NodeChange(node, limit=slots), act=Act("ada", "node.limit"))
+    limited = (await scene.store.configure(said)).node
+    assert limited is not None
+    return limited
 
 
 class NodesContract(StoreContract):
@@ -54,6 +62,31 @@ class NodesContract(StoreContract):
         one, two, three = [await scene.find_node(node) for node in (first, second, other)]
         assert one is not None and two is not None and three is not None  # noqa: PT018 - only for the type
         assert (first != second, one.identity == two.identity, one.identity != three.identity) == (True, True, True)
+
+    @story
+    async def test_a_limited_node_holds_no_more_than_that(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node(slots=3)
+        await scene.submit(*(plain(queue) for _ in range(5)))
+        assert (await limit(scene, node, 1)).slots == 1
+        assert [len(await scene.claim(node, queue, most=5)) for _ in range(2)] == [1, 0]
+        assert (await limit(scene, node, 0)).slots == 0
+        assert (await limit(scene, node, 2)).slots == 2
+        assert len(await scene.claim(node, queue, most=5)) == 1
+        assert (await limit(scene, node, AS_IT_SAYS)).slots == 3
+        assert len(await scene.claim(node, queue, most=5)) == 1
+
+    @story
+    async def test_a_limit_holds_over_beats_and_registrations_of_its_name(self, scene: Scene) -> None:
+        first, other = await scene.node("n", slots=3), await scene.node("other")
+        await limit(scene, first, 2)
+        await scene.beat(first)
+        assert await scene.node("n", slots=4) == first
+        seen = [await scene.find_node(first), await scene.find_node(other)]
+        assert [node.slots for node in seen if node is not None] == [2, None]
+        await scene.leave(first)
+        second = await scene.node("n", slots=5)
+        assert [node.slots for node in [await scene.find_node(second)] if node is not None] == [2]
+        assert (await limit(scene, second, AS_IT_SAYS)).slots == 5
 
     @story
     async def test_one_beat_renews_every_lease_by_liveness(self, scene: Scene) -> None:

@@ -173,7 +173,8 @@ async def output_is_read_and_followed_until_the_task_has_ended(stand: TransportS
     await stand.engine.append_output(claimed.lease, "stderr", 0, b"oh")
     await stand.engine.append_output(claimed.lease, "stdout", 5, b" two")
     await stand.engine.settle([(claimed, Succeed())])
-    await asyncio.wait_for(following, PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        await following
 
     assert heard == {"stdout": b"one \xff two", "stderr": b"oh"}
     assert await stand.transport.read_output(task, "stdout", 4) == (b"\xff two", 9)

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 from ganger.core.errors import BadInput
 from ganger.core.event import Entry, Event
 from ganger.core.graph import Edge
-from ganger.core.ids import QueueId
+from ganger.core.ids import QueueId, TaskId
 from ganger.core.task import Task
 from ganger.wire.v1.requests import ROOT
-from ganger.wire.v1.words import name_phase, name_state, name_type, split
+from ganger.wire.v1.words import INCIPIENT, name_phase, name_state, name_type, split
 
 Names = Mapping[QueueId, str]
 
@@ -77,6 +77,11 @@ def tell_node(node: Node, fields: tuple[str, ...] | None) -> dict[str, Any]:
     if fields is not None:
         return told | {name: _TOLD[name](node) for name in fields}
     return told | {name: value for name, tell in _TOLD.items() if (value := tell(node)) is not None}
+
+
+def tell_made(task: TaskId, existed: bool) -> dict[str, Any]:
+    """A node that was added, or was there under its key."""
+    return {"id": str(task), "existed": True} if existed else {"id": str(task), "state": INCIPIENT}
 
 
 def tell_page(nodes: Sequence[Any], following: str | None, page_id: str) -> Any:

@@ -11,18 +11,19 @@ from ganger.core.retry import Backoff, from_text, to_text
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
 _Names = Annotated[list[str], msgspec.Meta(max_length=1_000)]
+_Addresses = Annotated[list[str], msgspec.Meta(max_length=10)]
 _PLAIN: Final = (
     "sort", "max_active", "max_per_node", "max_per_key", "on_lost", "batch_size", "plugin", "ephemeral",
 )  # fmt: skip
-_LISTS: Final = ("pin", "ignore")
+_LISTS: Final = ("pin", "ignore", "webhooks")
 
 
 class QueueChangeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A change of a queue: what is not given stays. A limit of null is no limit.
 
     `retries` is how often its nodes are tried again after a failure, unless they say otherwise. `becomes` is the name
-    of the queue in which each result is a new node. `paused`: nothing of it begins, for `pause` milliseconds or until
-    it is resumed.
+    of the queue in which each result is a new node. `webhooks` are told of each node that has ended. `paused`: nothing
+    of it begins, for `pause` milliseconds or until it is resumed.
     """
 
     sort: Literal["default", "fifo", "lifo"] | UnsetType = UNSET
@@ -38,6 +39,7 @@ class QueueChangeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     pin: _Names | UnsetType = UNSET
     ignore: _Names | UnsetType = UNSET
     ephemeral: bool | UnsetType = UNSET
+    webhooks: _Addresses | UnsetType = UNSET
     paused: bool | UnsetType = UNSET
     pause: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] | UnsetType = UNSET
 
@@ -77,6 +79,7 @@ class QueueTold(msgspec.Struct, frozen=True):
     pin: list[str]
     ignore: list[str]
     ephemeral: bool
+    webhooks: list[str]
     total: int = 0
     todo: int = 0
     states: dict[str, int] = {}

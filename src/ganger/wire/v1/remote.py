@@ -16,7 +16,7 @@ from ganger.core.node import Vitals
 from ganger.core.outcome import Crashed, Fail, Hold, Killed, Outcome, Release, Succeed
 from ganger.core.task import Claimed, NewTask
 
-PROTOCOL: Final = "1"
+PROTOCOL: Final = "2"
 PROTOCOL_HEADER: Final = "ganger-protocol"
 NODE_HEADER: Final = "ganger-node"
 """With it a node names its own secret: that of its registration."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from ganger.core.graph import Edge, On
-from ganger.core.ids import QueueId
+from ganger.core.ids import QueueId, TaskId
 from ganger.core.retry import Exponential, Retry, to_text
 from ganger.core.task import PLUGIN, NewTask, OnConflict, Task
 from ganger.wire.v1.words import name_phase, name_state
@@ -20,15 +20,17 @@ MARK: Final = "webhook-mark"
 KEY: Final = "webhook-key"
 """The secret with which messages are signed."""
 
+_SHOWN: Final = 32
 _RETRY: Final = to_text(Retry(8, Exponential(40_000, 3.0, 3_600_000, 0.25)))
 """Not sooner than half a minute: for so long a task that failed waits for another holder than the one it failed on."""
 
 
-class WebhookSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to, and the mark of the node that it is about."""
+class WebhookSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where to, and the node that it is about: the parent with that mark, or, for a webhook of its queue, its id."""
 
     url: str
-    mark: str
+    mark: str = ""
+    task: int = 0
 
 
 def make_hook(parent: int, of: NewTask, url: str, mark: str, queue: QueueId) -> NewTask:
@@ -40,6 +42,15 @@ def make_hook(parent: int, of: NewTask, url: str, mark: str, queue: QueueId) -> 
         queue, KIND, spec, parents=(Edge(parent, On.FINISHED),), key=key, on_conflict=OnConflict.RETURN,
         description="tell a webhook", retry=_RETRY,
     )  # fmt: skip
+
+
+def make_queue_hook(task: TaskId, url: str, queue: QueueId) -> NewTask:
+    """The task that tells an address of a queue that a task has ended; made twice it is the same one."""
+    spec = msgspec.json.encode(WebhookSpec(url, task=task))
+    key = f"webhook:{task}:{hashlib.sha256(url.encode()).hexdigest()[:_SHOWN]}"
+    return NewTask(
+        queue, KIND, spec, key=key, on_conflict=OnConflict.RETURN, description="tell a webhook", retry=_RETRY
+    )
 
 
 def make_message(task: Task, queue: str, delivery: int) -> bytes:

@@ -81,11 +81,20 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Piece | Control]:
         """What these bytes complete. Raises Violation, after which nothing more may be fed."""
-        self._buffer += data
         found: list[Piece | Control] = []
+        if self._head is not None and self._left and not self._buffer and not self._head.is_control:
+            data = self._pass_on(self._head, data, found)
+        self._buffer += data
         while self._step(found):
             pass
         return found
+
+    def _pass_on(self, head: _Head, data: bytes, found: list[Piece | Control]) -> bytes:
+        """In the middle of a frame: what belongs to it need not go through the buffer. What is behind it is left."""
+        size = min(self._left, len(data))
+        with memoryview(data) as view, view[:size] as masked:
+            self._hand_on(head, self._unmask(head, masked), found)
+        return data[size:]
 
     def _step(self, found: list[Piece | Control]) -> bool:
         """Take one head or one piece from the buffer; False if it has not enough for that."""
@@ -113,7 +122,8 @@ class Decoder:
         if (head.opcode == Opcode.CONTINUATION) != (self._message is not None):
             raise Violation(PROTOCOL_ERROR, "a message is begun once, and then continued until its end")
         if head.length > self._largest:
-            raise Violation(TOO_BIG, f"a frame has {self._largest} bytes at most: send the message in several frames")
+            ways = "send the message in several frames, or (protocol 2) in chunks or past the server"
+            raise Violation(TOO_BIG, f"a frame has {self._largest} bytes at most: {ways}")
         if self._message is None:
             self._message = head.opcode
 
@@ -127,21 +137,26 @@ class Decoder:
     def _take_piece(self, head: _Head, found: list[Piece | Control]) -> bool:
         if self._left and not self._buffer:
             return False
-        data = self._cut(head, min(self._left, len(self._buffer)))
+        self._hand_on(head, self._cut(head, min(self._left, len(self._buffer))), found)
+        return True
+
+    def _hand_on(self, head: _Head, data: bytes, found: list[Piece | Control]) -> None:
         self._left -= len(data)
         ended = head.fin and not self._left
         found.append(Piece(self._message or head.opcode, data, ended))
         if not self._left:
             self._head = None
             self._message = None if ended else self._message
-        return True
 
     def _cut(self, head: _Head, size: int) -> bytes:
-        shift = (head.length - self._left) % 4
         with memoryview(self._buffer) as view, view[:size] as masked:
-            data = apply_mask(masked, head.mask[shift:] + head.mask[:shift])
+            data = self._unmask(head, masked)
         del self._buffer[:size]
         return data
+
+    def _unmask(self, head: _Head, masked: memoryview) -> bytes:
+        shift = (head.length - self._left) % 4
+        return apply_mask(masked, head.mask[shift:] + head.mask[:shift])
 
 
 def _read_head(buffer: bytearray) -> tuple[_Head, int] | None:
