@@ -12,7 +12,8 @@ WORKERS ?= 2
 ARGS ?=
 FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
-  GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000
+  GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 \
+  GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
 	  tests/system/test_join.py tests/system/test_many_conditions.py \
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
-	  tests/system/test_crowd.py
+	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/contract/test_postgres_limits.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)

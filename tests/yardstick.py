@@ -33,10 +33,6 @@ class Slowness:
 
     factor = 1.0
 
-    def allow(self, figure: float) -> float:
-        """The figure as it is promised: how slow the machine was is told beside it, and excuses nothing."""
-        return figure
-
     def __str__(self) -> str:
         return f"machine {self.factor:.1f} times slower than a quiet one"
 

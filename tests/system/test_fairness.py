@@ -60,6 +60,6 @@ def test_each_of_eight_producers_gets_its_share_and_no_wait_is_long(tmp_path: Pa
     for number in range(ROUNDS):
         with measuring(tmp_path) as slowness:
             least, longest = measure(tmp_path / f"{number}.db")
-        if least >= LEAST_SHARE and longest <= slowness.allow(LONGEST_WAIT):
+        if least >= LEAST_SHARE and longest <= LONGEST_WAIT:
             return
     raise AssertionError(f"the least share was {least:.2f}, the longest wait {longest * 1000:.0f} ms, on a {slowness}")

@@ -188,4 +188,4 @@ def test_a_thousand_kills_leave_no_process_no_zombie_and_no_descriptor(tmp_path:
         took = asyncio.run(check())
     late = took[len(took) * 99 // 100]
     print(f"{len(took)} kills, p50 {took[len(took) // 2]:.3f} s, p99 {late:.3f} s; {slowness}")
-    assert late <= LONGEST_GRACE + slowness.allow(1)
+    assert late <= LONGEST_GRACE + 1, slowness

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.yardstick import QUIET, ROOT, Slowness, measuring, rate
+from tests.yardstick import QUIET, ROOT, measuring, rate
 
 ENDLESS = """
 import time
@@ -28,12 +28,6 @@ def test_a_machine_is_as_slow_as_what_it_does_and_never_faster_than_a_quiet_one(
 
 def test_the_slowest_tenth_counts() -> None:
     assert rate([QUIET] * 45 + [4 * QUIET] * 5) == pytest.approx(4.0)
-
-
-def test_a_slow_machine_excuses_no_figure() -> None:
-    slow = Slowness()
-    slow.factor = 2.0
-    assert slow.allow(10) == 10
 
 
 def test_the_machine_is_measured_while_something_is_done(tmp_path: Path) -> None:

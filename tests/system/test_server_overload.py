@@ -33,7 +33,7 @@ def _is_shed(server: Serving, folder: Path) -> bool:
     with measuring(folder) as slowness:
         refusal, goodput = _overload(server)
     print(slowness)
-    return refusal <= slowness.allow(REFUSAL) and goodput >= GOODPUT
+    return refusal <= REFUSAL and goodput >= GOODPUT
 
 
 def _overload(server: Serving) -> tuple[float, float]:

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,52 +10,12 @@ from typing import Final
 import pytest
 
 from tests.foreign.dcn import describe
-from tests.foreign.yard import PATIENCE, PLUGIN, Yard
+from tests.foreign.shared import Shared
+from tests.foreign.yard import PATIENCE, PLUGIN
 
-GANGER: Final = (sys.executable, "-c", "from ganger.cli.main import main; main()")
 TASKS: Final = int(os.environ.get("GANGER_TEST_STRANGERS", "100"))
-PROGRAM: Final = """#!/bin/sh
-task=$(cat "$1")
-n=${task##*'"n":'}
-n=${n%%[,\\}]*}
-echo "$n NODE" >> LOG
-sleep SLEEP
-printf '{"status": 1, "stdout": "%s"}' "$n" > "$2"
-"""
-
-
-class Shared(Yard):
-    """A yard with nodes of Ganger's, whose plugin writes to the same log."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        super().__init__(url, folder)
-        self._nodes: list[subprocess.Popen[bytes]] = []
-
-    def start_node(self, name: str, sleep: float = 0) -> subprocess.Popen[bytes]:
-        home = self.folder / name
-        home.mkdir(exist_ok=True)
-        program = home / "program"
-        program.write_text(PROGRAM.replace("NODE", name).replace("LOG", str(self.log)).replace("SLEEP", str(sleep)))
-        program.chmod(0o700)
-        given = {**os.environ, "GANGER_STORE": self.url, "GANGER_PLUGINS": f"{PLUGIN}={program}"}
-        words = [*GANGER, "up", "--no-server", "--quiet", "--name", name, "--slots", "4"]
-        node = subprocess.Popen(words, cwd=home, env=given)
-        self._nodes.append(node)
-        return node
-
-    def close(self) -> None:
-        super().close()
-        for node in self._nodes:
-            if node.poll() is None:
-                self.stop(node, signal.SIGTERM)
-
-    def run(self, *words: str) -> str:
-        """What a command of Ganger's prints."""
-        given = {**os.environ, "GANGER_STORE": self.url}
-        done = subprocess.run(
-            [*GANGER, *words], env=given, cwd=self.folder, check=True, capture_output=True, timeout=PATIENCE
-        )
-        return done.stdout.decode()
+SLEEP: Final = float(os.environ.get("GANGER_TEST_STRANGERS_SLEEP", "0.1"))
+"""How long each of those tasks takes, in seconds."""
 
 
 @pytest.fixture
@@ -91,9 +49,9 @@ def run_side_by_side(yard: Shared) -> None:
     yard.command("queue", "demo", 2)
     yard.start_den("stranger")
     for name in ("ganger-1", "ganger-2"):
-        yard.start_node(name, sleep=0.1)
+        yard.start_node(name, sleep=SLEEP)
     yard.until(lambda: yard.base.nodes.count_documents({}) == 3)
-    yard.command("tasks", "demo", TASKS, 0.1)
+    yard.command("tasks", "demo", TASKS, SLEEP)
     yard.until(lambda: yard.count(status=1) == TASKS, PATIENCE + TASKS)
 
     runs = yard.count_runs()

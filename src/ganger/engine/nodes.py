@@ -10,7 +10,7 @@ from ganger.core.node import SHORTEST_LEASE, Node, Registration, Vitals
 from ganger.engine.audit import act
 from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole, tidy
 from ganger.engine.limits import Limits
-from ganger.engine.store import Configure, NodeChange, Store
+from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange, Store
 
 _LONGEST_TOKEN = 200
 
@@ -62,11 +62,22 @@ class Nodes:
         """Have a node that drains take tasks again; NodeNotFound if it has left. Uses: directory, configure."""
         return await self._operate(name, by, "node.resume", NodeChange(resume=True))
 
-    async def _operate(self, name: str, by: str, action: str, change: NodeChange) -> Node:
+    async def limit(self, name: str, slots: int | None, *, by: str) -> Node:
+        """Have a node hold so many tasks at once, now and whenever it comes back; None is as many as it says itself.
+
+        0: it takes nothing more, and finishes what it has. NodeNotFound if no such node is here. Uses: directory,
+        configure.
+        """
+        if slots is not None:
+            check_whole("slots", slots, 0, LATEST)
+        change = NodeChange(limit=AS_IT_SAYS if slots is None else slots)
+        return await self._operate(name, by, "node.limit", change, slots=slots)
+
+    async def _operate(self, name: str, by: str, action: str, change: NodeChange, **said: int | None) -> Node:
         """Change a node in an operator's name. One that goes while it is looked for is not here."""
         here = [node for node in await self.all() if node.here and node.name == name]
         try:
-            told = act(by, action, name=names.check("node", name))
+            told = act(by, action, name=names.check("node", name), **said)
             done = [await self._store.configure(Configure(node=change._replace(id=node.id), act=told)) for node in here]
         except NodeGone:
             done = []

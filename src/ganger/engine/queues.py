@@ -5,6 +5,7 @@ that is not known is always looked for in the store before it is refused. Names 
 bearers is refused with both ids, never guessed.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,11 +29,12 @@ class Queues:
         self._store = store
         self._clock = clock
         self._known: Mapping[QueueId, Queue] | None = None
+        self._named: Mapping[str, Queue] = {}
         self._changes = 0
         self._unlisten = store.listen((QUEUES_TOPIC, RESET_TOPIC), self._forget)
 
     def _forget(self, _: str = "") -> None:
-        self._known = None
+        self._known, self._named = None, {}
         self._changes += 1
 
     def close(self) -> None:
@@ -44,8 +46,7 @@ class Queues:
 
     def peek_named(self, name: str) -> Queue | None:
         """The one queue of this name as it is remembered, asked from any thread; None if none or several are."""
-        found = self._bearers(self._known or {}, name)
-        return found[0] if len(found) == 1 else None
+        return self._named.get(name)
 
     async def all(self) -> list[Queue]:
         """Every queue, by id. Uses: directory."""
@@ -58,6 +59,8 @@ class Queues:
         found = {queue.id: queue for queue in (await self._store.directory()).queues}
         if changes == self._changes:
             self._known = found
+            bearers = Counter(queue.name for queue in found.values())
+            self._named = {queue.name: queue for queue in found.values() if bearers[queue.name] == 1}
         return found
 
     async def get(self, queue: QueueId) -> Queue:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from ganger.core.errors import TaskNotFound
+from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, TaskId
 from ganger.core.state import Status, is_final, status_of
 from ganger.core.task import Attempt
@@ -144,13 +145,27 @@ class Tracing(Service):
         self._after: Position | None = None
 
     async def run(self) -> None:
-        tag = (await self._engine.store.directory()).tag
+        known = await self._engine.store.directory()
+        self._after = known.last_event if self._after is None else self._after
         async with aclosing(self._engine.subscribe(self._after)) as events:
             async for event in events:
-                for entry in event.entries:
-                    if is_final(entry.status):
-                        await self._trace(entry.task, tag)
-                self._after = event.position
+                await self._follow(event, known.tag)
+
+    async def trace_rest(self) -> None:
+        """Trace what had ended when the loop was stopped, and was not looked at by then. Raises StoreError."""
+        known = await self._engine.store.directory()
+        while self._after is not None and self._after < known.last_event:
+            page = await self._engine.events(self._after)
+            for event in page:
+                await self._follow(event, known.tag)
+            if not page:
+                return
+
+    async def _follow(self, event: Event, tag: int) -> None:
+        for entry in event.entries:
+            if is_final(entry.status):
+                await self._trace(entry.task, tag)
+        self._after = event.position
 
     async def _trace(self, task: TaskId, tag: int) -> None:
         try:

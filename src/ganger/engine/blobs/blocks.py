@@ -45,17 +45,21 @@ def count_blocks(size: int) -> int:
 
 async def recut(content: AsyncIterator[bytes] | bytes) -> AsyncIterator[bytes | memoryview]:
     """The same bytes in blocks of exactly `BLOCK`, the last one shorter; two blocks in memory at most."""
-    held = bytearray()
+    held: list[memoryview] = []
+    room = BLOCK
     async for view in _view(content):
         if not held and len(view) == BLOCK:
             yield view
-            continue
-        held += view
-        if len(held) >= BLOCK:
-            yield bytes(held[:BLOCK])
-            del held[:BLOCK]
-    if held:
-        yield bytes(held)
+        elif len(view) < room:
+            held.append(view)
+            room -= len(view)
+        else:
+            # Joined once: whoever appends to a buffer, cuts from it and makes bytes of that copies thrice.
+            yield b"".join([*held, view[:room]])
+            held = [view[room:]]
+            room = BLOCK - len(held[0])
+    if room < BLOCK:
+        yield b"".join(held)
 
 
 async def _view(content: AsyncIterator[bytes] | bytes) -> AsyncIterator[memoryview]:

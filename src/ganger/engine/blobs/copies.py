@@ -9,7 +9,8 @@ What can go wrong, and why this is right. A bucket has no locks, and a write to 
 is written twice: each put makes a copy of its own, and its stamp says when. A removal names exactly the copies that it
 has seen and judged, so it cannot undo a put that it has not seen. A put removes only copies that were whole before it
 began its own, so no two puts can remove each other's. The last copy is the one that is read: a put after some damage
-heals it. Copies go with the next put when they are some hours old; until then somebody may have their address.
+heals it. Copies go with the next put when they are six hours old and nobody reads them; see `marks.py` for how a reader
+of another process is seen.
 
 What died half-way is a draft, or a copy without a seal. Nobody sees either, and the sweep removes them.
 """
@@ -22,13 +23,11 @@ from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BlobCorrupt, BlobMissing, FormatTooNew, StoreBroken
 from ganger.engine.blob import Birth, BlobHash, BlobRef, parse_hash
 from ganger.engine.blobs.bucket import Bucket
+from ganger.engine.blobs.marks import LASTS, Marks
 from ganger.engine.blobs.seal import Seal, open_seal, pack_seal
 from ganger.engine.blobs.stamp import TOKEN_BYTES, Stamp, read_stamp
 
 FORMAT: Final = 1
-SHARED_FOR: Final = 6 * 60 * 60
-"""For so many seconds somebody may hold the address of a copy."""
-
 _FORMAT_LINE: Final = re.compile(r"ganger blobs (\d{1,9})\n", re.ASCII)
 _KEY: Final = re.compile(r"\w+/([0-9a-f]{64})/([0-9a-f]+)", re.ASCII)
 _DRAFTS: Final = "drafts/"
@@ -58,6 +57,7 @@ class Copies:
         self._bucket = bucket
         self._clock = clock
         self._entropy = entropy
+        self.marks = Marks(bucket, self.make_stamp, self.age)
 
     async def prepare(self) -> None:
         """Write the version of the layout unless it is there: who cannot write learns it now."""
@@ -105,14 +105,20 @@ class Copies:
         new = Copy(ref.hash, stamp)
         await write(new.content)
         await self._bucket.put(new.seal, pack_seal(Seal(ref, stamp.birth, sums)))
-        await self.remove([copy for copy in before if self.age(copy.stamp) >= SHARED_FOR * 1000])
+        superseded = [copy for copy in before if self.age(copy.stamp) >= LASTS * 1000]
+        if superseded and not await self.marks.are_on(ref.hash):
+            await self.remove(superseded)
 
     async def remove(self, copies: Sequence[Copy]) -> None:
-        """The seals first: what has none is seen by nobody, and swept if the rest of this is never done."""
+        """The seals first: what has none is seen by nobody, and swept if the rest of this is never done.
+
+        So it is too if somebody marked it before that: he found the seal, and reads on.
+        """
         for start in range(0, len(copies), _PAGE):
             page = copies[start : start + _PAGE]
             await self._bucket.delete([copy.seal for copy in page])
-            await self._bucket.delete([copy.content for copy in page])
+            read = {name: await self.marks.are_on(name) for name in {copy.name for copy in page}}
+            await self._bucket.delete([copy.content for copy in page if not read[copy.name]])
 
     async def list_names(self, older_than: int) -> AsyncGenerator[BlobHash, None]:
         """Every content of which all copies are that old."""
@@ -135,7 +141,8 @@ class Copies:
                 yield Copy(BlobHash(key[1]), stamp), f"{key[1]}/{key[2]}"
 
     async def sweep(self, older_than: int) -> int:
-        """Remove drafts and copies without a seal that are that old; how many."""
+        """Remove drafts and copies without a seal that are that old, and which nobody reads; how many."""
+        await self.marks.sweep(older_than)
         return await self._sweep_drafts(older_than) + await self._sweep_unsealed(older_than)
 
     async def _sweep_drafts(self, older_than: int) -> int:
@@ -154,17 +161,17 @@ class Copies:
         async for copy, key in self._walk("content/"):
             while sealed is not None and sealed < key:
                 sealed = await _next_key(seals)
-            if sealed != key and self.age(copy.stamp) >= older_than and not await self._is_sealed(copy):
+            if sealed != key and self.age(copy.stamp) >= older_than and not await self._is_wanted(copy):
                 await self._bucket.delete([copy.content])
                 swept += 1
         return swept
 
-    async def _is_sealed(self, copy: Copy) -> bool:
-        """It may have been since the lists were begun."""
+    async def _is_wanted(self, copy: Copy) -> bool:
+        """It may have been sealed since the lists were begun, and one who found it before its seal went may read it."""
         try:
             await self._bucket.size(copy.seal)
         except FileNotFoundError:
-            return False
+            return await self.marks.are_on(copy.name)
         return True
 
 

@@ -67,14 +67,20 @@ class Draft:
             self._sums += found
             self._probe("blob.write")
             write_whole(fd, block)
-            self._write_out(fd, len(block))
+            self._ahead += len(block)
 
-    def _write_out(self, fd: int, size: int) -> None:
-        self._ahead += size
-        if self._ahead > _AHEAD:
-            self._ahead = 0
+    def is_ahead(self) -> bool:
+        """Is the disk to be given what was written? True once for so much of it, and never while a block is added."""
+        if self._ahead <= _AHEAD:
+            return False
+        self._ahead = 0
+        return True
+
+    def write_out(self) -> None:
+        """Bring what was written to the disk; blocks may be added meanwhile, in another thread."""
+        with translated("write a blob"):
             self._probe("blob.sync")
-            os.fdatasync(fd)
+            os.fdatasync(self._open())
 
     def publish(self, shelves: Path, birth: Birth) -> BlobRef:
         """Make it durable under its name, in the shelf that its hash begins with."""

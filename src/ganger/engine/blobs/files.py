@@ -35,19 +35,25 @@ class FileBlobs:
 
     async def put(self, content: AsyncIterator[bytes] | bytes) -> BlobRef:
         draft = Draft(self._folder.drafts / self._entropy.token(16).hex(), self._probe)
-        works, is_first = Works(), True
+        works, syncs, is_first = Works(), Works(), True
         try:
             async for block in recut(content):
                 # While one block is hashed and written the next one comes.
                 await works.finish()
+                if draft.is_ahead():
+                    # So does the disk write while more comes; if that is quicker, it waits for the disk.
+                    await syncs.finish()
+                    _ = syncs.begin(Draft.write_out, draft)
                 _ = works.begin(draft.add_first if is_first else draft.add, block)
                 if not is_first:
                     _ = works.begin(draft.follow, block)
                 is_first = False
             await works.finish()
+            await syncs.finish()
             return await run_whole(draft.publish, self._folder.objects, Birth.read(self._clock))
         finally:
             await works.abandon()
+            await syncs.abandon()
             await run_whole(draft.close)
 
     async def read(self, ref: BlobRef, offset: int = 0, length: int | None = None) -> AsyncGenerator[bytes, None]:

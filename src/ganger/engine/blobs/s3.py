@@ -1,14 +1,13 @@
 """Large content in a bucket of an S3 service; see `copies.py` for what lies where, and why that is safe.
 
-Readers of this process keep content from being collected. Those of another process are not seen: if what they read
-loses its last row they may get `BlobMissing` in place of the rest, and never a wrong byte.
+Who reads keeps content from being collected, in this process and in others: `marks.py` says how.
 """
 
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 from ganger.core.clock import Clock, Entropy
@@ -16,7 +15,8 @@ from ganger.core.errors import BadBlobRef, BlobCorrupt, BlobMissing, NotFound, P
 from ganger.engine.blob import BlobHash, BlobRef, Upload, parse_hash
 from ganger.engine.blobs.blocks import BLOCK, Digest, clip, recut, touch, trim
 from ganger.engine.blobs.bucket import Bucket, BucketPlace
-from ganger.engine.blobs.copies import SHARED_FOR, Copies, Copy, Write, compare
+from ganger.engine.blobs.copies import Copies, Copy, Write, compare
+from ganger.engine.blobs.marks import LASTS, Watch
 from ganger.engine.blobs.seal import Seal
 from ganger.engine.blobs.stamp import read_stamp
 
@@ -67,18 +67,26 @@ class S3Blobs:
 
     async def read(self, ref: BlobRef, offset: int = 0, length: int | None = None) -> AsyncGenerator[bytes, None]:
         wanted = clip(ref.size, offset, length)
-        whole = Digest() if len(wanted) == ref.size else None
-        with self._pinned(ref.hash):
-            copy, seal = await self._copies.find(ref.hash)
-            compare(ref, seal.ref)
-            number = wanted.start // BLOCK
+        number, whole = wanted.start // BLOCK, Digest() if len(wanted) == ref.size else None
+        async with self._watched(ref.hash) as watch:
+            copy, seal = await self._find(ref, watch)
             async with aclosing(self._stream(copy, seal, wanted)) as blocks:
                 async for block in blocks:
+                    await watch.keep(copy.stamp)
                     await asyncio.to_thread(_check, seal, number, bytes(block), whole)
                     yield trim(number, bytes(block), wanted)
                     number += 1
             if wanted and number != touch(wanted).stop:
                 raise BlobCorrupt(f"blob {ref.hash} is cut short in block {number} of 1 MiB", hash=ref.hash)
+
+    async def _find(self, ref: BlobRef, watch: Watch) -> tuple[Copy, Seal]:
+        """The copy that is read, which nobody removes from now on."""
+        copy, seal = await self._copies.find(ref.hash)
+        if await watch.keep(copy.stamp):
+            # It may have gone before the mark was there.
+            copy, seal = await self._copies.find(ref.hash)
+        compare(ref, seal.ref)
+        return copy, seal
 
     async def _stream(self, copy: Copy, seal: Seal, wanted: range) -> AsyncGenerator[bytes | memoryview, None]:
         """The blocks in which the range lies. A copy that went since it was found is a blob that is missing."""
@@ -92,11 +100,12 @@ class S3Blobs:
         except FileNotFoundError as error:
             raise BlobMissing(f"blob {copy.name} has lost its content", hash=copy.name) from error
 
-    @contextmanager
-    def _pinned(self, name: BlobHash) -> Iterator[None]:
+    @asynccontextmanager
+    async def _watched(self, name: BlobHash) -> AsyncGenerator[Watch, None]:
         self._readers[name] += 1
         try:
-            yield
+            async with self._copies.marks.watch(name) as watch:
+                yield watch
         finally:
             self._readers.subtract([name])
             self._readers = +self._readers
@@ -110,7 +119,7 @@ class S3Blobs:
     async def delete(self, name: BlobHash, older_than: int = 0) -> bool:
         copies = await self._copies.list_of(parse_hash(name))
         ages = [self._copies.age(copy.stamp) for copy in copies]
-        if not copies or self._readers[name] or min(ages) < older_than:
+        if not copies or self._readers[name] or min(ages) < older_than or await self._copies.marks.are_on(name):
             return False
         await self._copies.remove(copies)
         return True
@@ -128,14 +137,15 @@ class S3Blobs:
         return await self._copies.sweep(older_than)
 
     async def share(self, ref: BlobRef) -> str:
+        await self._copies.marks.leave(ref.hash)
         copy, seal = await self._copies.find(ref.hash)
         compare(ref, seal.ref)
-        return await self._bucket.sign("GET", copy.content, SHARED_FOR)
+        return await self._bucket.sign("GET", copy.content, LASTS)
 
     async def offer(self) -> Upload:
         draft = self._copies.name_draft()
-        url = await self._bucket.sign("PUT", draft, SHARED_FOR)
-        return Upload(draft.rpartition("/")[2], url, SHARED_FOR)
+        url = await self._bucket.sign("PUT", draft, LASTS)
+        return Upload(draft.rpartition("/")[2], url, LASTS)
 
     async def adopt(self, upload: str, most: int) -> BlobRef:
         draft = _name_upload(upload)

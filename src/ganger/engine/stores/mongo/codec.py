@@ -106,7 +106,8 @@ def queue_from(document: Doc) -> QueueRow:
 
 
 def _policy(document: Doc) -> Policy:
-    return said_policy(document)._replace(**document["ganger"]["policy"])
+    kept = {name: _tupled(value) for name, value in document["ganger"]["policy"].items()}
+    return said_policy(document)._replace(**kept)
 
 
 def said_policy(document: Doc) -> Policy:
@@ -125,7 +126,8 @@ def node_to(row: NodeRow) -> Doc:
     node = row.node
     plain = {name: _listed(value) for name, value in node._asdict().items() if name != "vitals"}
     vitals = None if node.vitals is None else list(node.vitals)
-    return {**plain, "_id": node.id, "vitals": vitals, "token": row.token, "boot": row.boot, "term": row.term}
+    kept = {"token": row.token, "boot": row.boot, "term": row.term, "said": row.said}
+    return {**plain, "_id": node.id, "vitals": vitals, **kept}
 
 
 def _listed(value: Any) -> Any:
@@ -136,7 +138,7 @@ def node_from(document: Doc) -> NodeRow:
     fields = {name: _tupled(document[name]) for name in Node._fields if name not in ("id", "vitals")}
     vitals = None if document["vitals"] is None else Vitals(*document["vitals"])
     node = Node(id=NodeId(document["_id"]), vitals=vitals, **fields)
-    return NodeRow(node, document["token"], document["boot"], document["term"])
+    return NodeRow(node, document["token"], document["boot"], document["term"], document.get("said", node.slots))
 
 
 def _tupled(value: Any) -> Any:
@@ -156,17 +158,20 @@ def shown_to(shown: Shown) -> Doc:
         "maxthreads": shown.slots,
         "queues": list(shown.queues),
         "ganger.ours": shown.ours,
+        "ganger.said": shown.said,
     }
 
 
 def shown_from(document: Doc) -> Shown:
+    inside = document.get("ganger")
     return Shown(
         document["_id"],
         document["node"],
         Wall(wall_of(document.get("timestamp"), 0)),
         document.get("maxthreads"),
         tuple(document.get("queues") or ()),
-        "ganger" in document,
+        inside is not None,
+        None if inside is None else inside.get("said", document.get("maxthreads")),
     )
 
 

@@ -5,10 +5,12 @@
 | a task's `parameters` | `params` |
 | a task's `node` is -1 while nobody has it | it is null; a claim takes both |
 | a task that has ended has `stdout` and `stderr` | and `complete`, true when both are written |
-| | `cmdExit` and `cmdErr`, if the plugin's process ended badly |
+| | `cmdExit` and `cmdErr`, if the plugin's process ended badly; we write the second |
 | a queue's `constructor` | `plugin` |
 | a queue's `maxthreads`, a limit on each node | `threads`, a limit over all nodes |
 | a queue has `count_todo` and `count_total` | it has none |
+| names of queues may repeat | they do not |
+| a node has `queues` with their counts | it has none |
 
 Which of the two a database speaks is a setting that is written into it. Looking finds out what others wrote there, and
 changes nothing. A database in which both were written has two sorts of programs at work that do not see each other's
@@ -20,11 +22,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ganger.core.errors import BadInput, Conflict
+from ganger.core.task import PLUGIN
 
 Doc = dict[str, Any]
 UNCLAIMED: Final = -1
 COMPLETE: Final = "complete"
-CMD_EXIT: Final = "cmdExit"
 CMD_ERR: Final = "cmdErr"
 _COUNTS: Final = ("count_todo", "count_total")
 
@@ -55,7 +57,8 @@ def find_dialect(tasks: Iterable[Mapping[str, Any]], queues: Iterable[Mapping[st
     if len(found) > 1:
         raise Conflict(
             "the database has documents of both Disbatch dialects (parameters and params, or constructor and plugin): "
-            "the programs that wrote them do not see each other's tasks; change those of one sort, then start again"
+            "the programs that wrote them do not see each other's tasks; rename the fields of one sort, or use another "
+            "database"
         )
     return next(iter(found), None)
 
@@ -65,13 +68,19 @@ def choose_dialect(written: Dialect | None, found: Dialect | None, wanted: Diale
 
     Conflict if they do not agree: a dialect is chosen once.
     """
-    said = [dialect for dialect in (written, found, wanted) if dialect is not None]
-    if len(set(said)) > 1:
+    speaks = written or found or wanted or Dialect.PLAIN
+    if found not in (None, speaks):
         raise Conflict(
-            f"the database speaks the {said[0]} dialect of Disbatch, and {said[-1] if wanted else said[1]} was asked "
-            "for or found: a database speaks one; set the dialect that it has, or use another database"
+            f"the database is set to the {speaks} dialect of Disbatch, and has documents of the {found} one: the "
+            "programs that wrote them do not see its tasks, and a database speaks one; rename their fields, or use "
+            "another database"
         )
-    return said[0] if said else Dialect.PLAIN
+    if wanted not in (None, speaks):
+        raise Conflict(
+            f"the database has the {speaks} dialect of Disbatch, and {wanted} was asked for: a database speaks one for "
+            "ever; ask for the one that it has, or use another database"
+        )
+    return speaks
 
 
 def _tell(document: Mapping[str, Any], marks: Mapping[str, Dialect]) -> set[Dialect]:
@@ -85,7 +94,7 @@ def task_to_later(task: Doc) -> Doc:
         told["node"] = None
     if told.get("status", 0) > 0:
         told.setdefault(COMPLETE, True)
-    return told
+    return told | _tell_ending(task)
 
 
 def task_from_later(task: Doc) -> Doc:
@@ -107,6 +116,14 @@ def queue_to_later(queue: Doc, max_active: int | None) -> Doc:
     return {**told, "threads": max_active}
 
 
+def _tell_ending(task: Doc) -> Doc:
+    """What went wrong with a plugin's task of ours."""
+    reason = task.get("ganger.reason")
+    if reason and task.get("status", 0) > 1 and str(task.get("ganger.kind")).startswith(PLUGIN):
+        return {CMD_ERR: reason}
+    return {}
+
+
 def queue_from_later(queue: Doc) -> tuple[Doc, int | None]:
     """The queue in the words of the text, and its limit over all nodes."""
     told = _rename(queue, "plugin", "constructor")
@@ -124,14 +141,14 @@ def say_unclaimed(dialect: Dialect) -> int | None:
     return UNCLAIMED if dialect is Dialect.PLAIN else None
 
 
-def tell_ending(code: int | None, error: str | None) -> Doc:
-    """The fields of a task whose plugin's process ended by itself: nothing if it ended well."""
-    told: Doc = {}
-    if code:
-        told[CMD_EXIT] = code
-    if error:
-        told[CMD_ERR] = error
-    return told
+def read_task(dialect: Dialect, task: Doc) -> Doc:
+    """A document of a database in the words of the text."""
+    return task if dialect is Dialect.PLAIN else task_from_later(task)
+
+
+def read_queue(dialect: Dialect, queue: Doc) -> tuple[Doc, int | None]:
+    """The same of a queue, with its limit over all nodes, if the dialect has one."""
+    return (queue, None) if dialect is Dialect.PLAIN else queue_from_later(queue)
 
 
 def _rename(document: Doc, old: str, new: str) -> Doc:

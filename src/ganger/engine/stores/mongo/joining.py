@@ -13,7 +13,7 @@ from ganger.core.event import Fact
 from ganger.core.ids import NodeId
 from ganger.core.node import Node, NodeState, Registration
 from ganger.core.state import move
-from ganger.engine.store import NODES_TOPIC, Configured, NodeChange
+from ganger.engine.store import AS_IT_SAYS, EVENTS_TOPIC, NODES_TOPIC, Configured, NodeChange
 from ganger.engine.stores.mongo import cascade, choices, sharing
 from ganger.engine.stores.mongo.following import followed_among
 from ganger.engine.stores.mongo.moving import apply
@@ -30,8 +30,8 @@ async def configure_node(step: Step, change: NodeChange, operator: bool) -> Conf
     if change.register is not None:
         return Configured(node=await _register(step, change.register))
     row = await _find(step, change, operator)
-    if not (change.beat or change.drain or change.resume or change.leave):
-        raise BadInput("a change of a node registers it, beats for it, drains it, resumes it or lets it leave")
+    if not (change.beat or change.drain or change.resume or change.leave or change.limit is not None):
+        raise BadInput("a change of a node registers it, beats for it, drains it, resumes, limits it or lets it leave")
     row = await _apply(step, row, change)
     held = await step.draft.select(choices.active_of_node(row.node.id))
     followed = await followed_among(step, [one.task.id for one in held])
@@ -49,7 +49,18 @@ async def _apply(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
     if change.leave:
         row = _set_state(step, row, NodeState.LEFT)
         step.tell(Fact.NODE_LEFT, NO_QUEUE, row.node.id, subject=row.node.name)
+    if change.limit is not None:
+        row = await _limit(step, row, change.limit)
     return row
+
+
+async def _limit(step: Step, row: NodeRow, limit: int) -> NodeRow:
+    """Set the limit where strangers set it too: in the document of the name, which outlives the registration."""
+    shown = await _show(step, row.node.name, row.said)
+    shown = step.draft.put(SHOWN, shown._replace(slots=row.said if limit == AS_IT_SAYS else limit))
+    # Whoever waits because of a limit looks again when anything is told.
+    step.wake(EVENTS_TOPIC)
+    return _put(step, row._replace(node=row.node._replace(slots=shown.slots)))
 
 
 async def _register(step: Step, said: Registration) -> Node:
@@ -59,15 +70,16 @@ async def _register(step: Step, said: Registration) -> Node:
         return await _join(step, said)
     if not hmac.compare_digest(here[0].token, said.token):
         raise NodeTaken(f"another node is called {said.name} and lives; use another name, or let it leave first")
+    shown = await _show(step, said.name, said.slots)
     node = await _describe(step, here[0].node.id, said, here[0].node.since)
-    return _put(step, NodeRow(node, said.token, step.boot, said.lease)).node
+    return _put(step, NodeRow(node._replace(slots=shown.slots), said.token, step.boot, said.lease, said.slots)).node
 
 
 async def _join(step: Step, said: Registration) -> Node:
-    await _show(step, said.name, said.slots)
+    shown = await _show(step, said.name, said.slots)
     await _orphan(step, said.name)
-    node = await _describe(step, NodeId(step.draw("node")), said, step.wall)
-    _put(step, NodeRow(node, said.token, step.boot, said.lease))
+    node = (await _describe(step, NodeId(step.draw("node")), said, step.wall))._replace(slots=shown.slots)
+    _put(step, NodeRow(node, said.token, step.boot, said.lease, said.slots))
     step.wake(NODES_TOPIC)
     step.tell(Fact.NODE_JOINED, NO_QUEUE, node.id, subject=node.name)
     return node
@@ -80,16 +92,19 @@ async def _orphan(step: Step, name: str) -> None:
     await cascade.follow(step)
 
 
-async def _show(step: Step, name: str, slots: int | None) -> None:
-    """Let strangers see the node; a living one of theirs under the same name is not put aside."""
+async def _show(step: Step, name: str, said: int | None) -> Shown:
+    """Let strangers see the node, with the limit that somebody has set, if there is one.
+
+    A living one of theirs under the same name is not put aside.
+    """
     shown = await step.draft.get(SHOWN, name)
     if shown is None:
         face = step.face(step.draw("file"))
-        step.draft.put(SHOWN, Shown(face, name, step.wall, slots))
-        return
+        return step.draft.put(SHOWN, Shown(face, name, step.wall, said, said=said))
     if not shown.ours and step.wall - shown.seen < STRANGER_LIVES:
         raise NodeTaken(f"a Disbatch node is called {name} and lives: stop it, or use another name")
-    step.draft.put(SHOWN, shown._replace(seen=step.wall, slots=slots, ours=True))
+    slots = said if shown.limit is None else shown.limit
+    return step.draft.put(SHOWN, shown._replace(seen=step.wall, slots=slots, ours=True, said=said))
 
 
 async def _describe(step: Step, node: NodeId, said: Registration, since: Wall) -> Node:
@@ -129,8 +144,8 @@ async def _find(step: Step, change: NodeChange, operator: bool) -> NodeRow:
 async def _renew(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
     term = row.node.lease if change.lease is None else change.lease
     vitals = change.vitals or row.node.vitals
-    await _show(step, row.node.name, row.node.slots)
-    node = row.node._replace(until=Moment(step.now + term), seen=step.wall, vitals=vitals)
+    shown = await _show(step, row.node.name, row.said)
+    node = row.node._replace(until=Moment(step.now + term), seen=step.wall, vitals=vitals, slots=shown.slots)
     return _put(step, row._replace(node=node, term=term))
 
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from ganger.core.errors import BadInput, QueueInUse, QueueNotFound
+from ganger.core.errors import BadInput, Conflict, QueueInUse, QueueNotFound
 from ganger.core.event import Entry, Fact
 from ganger.core.ids import QueueId
 from ganger.core.queue import Policy, Queue
 from ganger.core.state import WAITING, move
 from ganger.engine.store import QUEUES_TOPIC, Configured, QueueChange
 from ganger.engine.stores.mongo import cascade, choices
+from ganger.engine.stores.mongo.dialect import Dialect
 from ganger.engine.stores.mongo.moving import apply
 from ganger.engine.stores.mongo.removing import forget
 from ganger.engine.stores.mongo.row import QueueRow, Row, rank_of
@@ -40,6 +41,8 @@ async def _make(step: Step, change: QueueChange) -> Queue:
 
 
 async def _change(step: Step, row: QueueRow, change: QueueChange) -> Queue:
+    if change.name is not None and step.dialect is Dialect.LATER:
+        await _refuse_namesake(step, row, change.name)
     given: dict[str, Any] = {"name": change.name, "policy": change.policy, "paused_until": change.paused_until}
     queue = row.queue._replace(**{field: value for field, value in given.items() if value is not None})
     step.draft.put(QUEUES, row._replace(queue=queue))
@@ -50,6 +53,16 @@ async def _change(step: Step, row: QueueRow, change: QueueChange) -> Queue:
     step.wake_queue(queue.id)
     step.tell(Fact.QUEUE_CHANGED, queue.id, NO_HOLDER, subject=queue.name)
     return queue
+
+
+async def _refuse_namesake(step: Step, row: QueueRow, name: str) -> None:
+    """Programs of the later dialect make names unique by an index, which would not let a second one in."""
+    known = [other.id for other in await step.draft.select(choices.named_queue(name))]
+    found = [document["_id"] for document in await step.session.find(QUEUES.name, {"name": name, "ganger.id": None})]
+    if any(other != row.id for other in (*known, *found)):
+        raise Conflict(
+            f"a queue is called {name!r} already, and in this database names are unique: use another", name=name
+        )
 
 
 async def _sort_anew(step: Step, queue: Queue) -> None:

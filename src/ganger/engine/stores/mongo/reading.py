@@ -13,7 +13,8 @@ from ganger.core.state import is_final
 from ganger.core.task import Attempt, Family, Task
 from ganger.databases.mongo import Doc
 from ganger.engine.store import Directory, Look, Value
-from ganger.engine.stores.mongo.codec import node_from, queue_from, shift, task_from, task_only
+from ganger.engine.stores.mongo.codec import node_from, shift, task_only
+from ganger.engine.stores.mongo.dialect import Dialect
 from ganger.engine.stores.mongo.row import Row
 from ganger.engine.stores.mongo.tables import (
     ATTEMPTS,
@@ -33,12 +34,20 @@ from ganger.engine.stores.mongo.tables import (
     event_from,
     line_from,
 )
+from ganger.engine.stores.mongo.wording import decode_queue, decode_task
 
 OUTPUT: Final = "out:"
-BRIEF: Final[Doc] = {"parameters": 0, "ganger.spec": 0, "stdout": 0, "stderr": 0}
+BRIEF: Final[Doc] = {"parameters": 0, "params": 0, "ganger.spec": 0, "stdout": 0, "stderr": 0}
 """What a list of tasks leaves out."""
 OURS: Final[Doc] = {"ganger.id": {"$exists": True}}
 STORE: Final = "ganger_store"
+
+
+class Sight(NamedTuple):
+    """How documents are understood: the words that they have, and what this machine's time is ahead of theirs."""
+
+    dialect: Dialect
+    offset: int
 
 
 class Part(NamedTuple):
@@ -63,22 +72,22 @@ async def tasks(database: Any, ids: Sequence[TaskId], offset: int) -> list[Task 
     return [by_id.get(task) for task in ids]
 
 
-async def _row_of(database: Any, task: TaskId) -> Row:
+async def _row_of(database: Any, dialect: Dialect, task: TaskId) -> Row:
     found = await database[TASKS.name].find_one({"ganger.id": task})
     if found is None:
         raise TaskNotFound(f"there is no task {task}", task=task)
-    return task_from(found)
+    return decode_task(dialect, found)
 
 
-async def look(database: Any, task: TaskId, most: int, offset: int) -> Look:
-    row = await _row_of(database, task)
+async def look(database: Any, sight: Sight, task: TaskId, most: int) -> Look:
+    row = await _row_of(database, sight.dialect, task)
     above = await _edges(database, {"child": task}, "parent", most)
     below = await _edges(database, {"parent": task}, "child", most)
     stored = await database[DATA.name].find({"task": task}, {"key": 1}).to_list()
     keys = {document["key"] for document in stored} | ({"spec"} if row.spec.to_bytes(row.task.kind) else set())
     streams = await database[CHUNKS.name].distinct("stream", {"task": task})
     until = row.task.until
-    shown = row.task if until is None else row.task._replace(until=Moment(until + offset))
+    shown = row.task if until is None else row.task._replace(until=Moment(until + sight.offset))
     return Look(shown, Family(above, below), await _attempts(database, task, most), sorted(keys), sorted(streams))
 
 
@@ -92,8 +101,8 @@ async def _attempts(database: Any, task: TaskId, most: int) -> list[Attempt]:
     return [attempt_from(document) for document in reversed(found)]
 
 
-async def value(database: Any, asked: Part) -> Value:
-    row = await _row_of(database, asked.task)
+async def value(database: Any, dialect: Dialect, asked: Part) -> Value:
+    row = await _row_of(database, dialect, asked.task)
     if asked.key.startswith(OUTPUT):
         return await _read_stream(database, row.task, asked)
     ended, start = is_final(row.task.status), asked.start
@@ -154,9 +163,12 @@ async def counts(database: Any) -> tuple[list[Counts], dict[QueueId, dict[str, i
     return [Counts(queue, by_status[queue], sum(by_status[queue].values())) for queue in sorted(by_status)], told
 
 
-async def directory(database: Any, offset: int, last_event: int) -> Directory:
-    queues = [queue_from(row).queue for row in await database[QUEUES.name].find(OURS).sort("ganger.id", 1).to_list()]
-    nodes = [shift(node_from(row).node, offset) for row in await database[NODES.name].find().sort("_id", 1).to_list()]
+async def directory(database: Any, sight: Sight, last_event: int) -> Directory:
+    known = await database[QUEUES.name].find(OURS).sort("ganger.id", 1).to_list()
+    queues = [decode_queue(sight.dialect, row).queue for row in known]
+    nodes = [
+        shift(node_from(row).node, sight.offset) for row in await database[NODES.name].find().sort("_id", 1).to_list()
+    ]
     store = await database[STORE].find_one({"_id": "store"})
     return Directory(queues, nodes, store["tag"], Position(last_event))
 

@@ -12,6 +12,7 @@ from ganger.core.state import LEASED, Status, is_final
 from ganger.databases.mongo import Doc
 from ganger.engine.store import QUEUES_TOPIC, Tended
 from ganger.engine.stores.mongo import cascade, choices, sharing
+from ganger.engine.stores.mongo.dialect import say_unclaimed
 from ganger.engine.stores.mongo.row import OWN, QueueRow, Row, Shown
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
 from ganger.engine.stores.mongo.tables import QUEUES, SHOWN, TASKS
@@ -28,7 +29,8 @@ async def reconcile(step: Step, most: int) -> Tended:
     done += await _adopt_tasks(step, queues, most)
     shared = [row for row in queues if row.shared]
     if shared:
-        await step.session.give_back_old(TASKS.name, step.wall - STALE_GRAB)
+        free = {"node": say_unclaimed(step.dialect), "status": int(Status.QUEUED)}
+        await step.session.give_back_old(TASKS.name, step.wall - STALE_GRAB, free)
         done += await _fold_moves(step, shared, most)
     if step.pace.is_due():
         with step.pace:

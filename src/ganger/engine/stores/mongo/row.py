@@ -112,16 +112,23 @@ class QueueRow(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A registration, the token that proves it, the boot in which its moments mean something, its lease's length."""
+    """A registration, the token that proves it, the boot in which its moments mean something, its lease's length.
+
+    `said` are the slots that it says it has.
+    """
 
     node: Node
     token: str
     boot: str
     term: int
+    said: int | None
 
 
 class Shown(NamedTuple):
-    """A node as strangers know it: one document for each name."""
+    """A node as strangers know it: one document for each name.
+
+    `slots` is what it shows as its limit; anybody may change that, so `said` keeps what the node says of itself.
+    """
 
     id: ObjectId
     name: str
@@ -129,6 +136,12 @@ class Shown(NamedTuple):
     slots: int | None
     queues: tuple[dict[str, Any], ...] = ()
     ours: bool = True
+    said: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """What somebody else has set."""
+        return None if self.slots == self.said else self.slots
 
 
 class DatumRow(NamedTuple):

@@ -22,6 +22,7 @@ from ganger.databases.mongo import Doc, date, wall_of
 from ganger.engine.stores.mongo import choices
 from ganger.engine.stores.mongo.birth import First, make_task
 from ganger.engine.stores.mongo.codec import said_policy
+from ganger.engine.stores.mongo.dialect import filter_unclaimed, read_queue, read_task
 from ganger.engine.stores.mongo.row import UNCLAIMED, QueueRow, Row, rank_of
 from ganger.engine.stores.mongo.spec import Spec
 from ganger.engine.stores.mongo.step import Step
@@ -44,7 +45,7 @@ def lane_of(row: QueueRow) -> Lane:
 async def grab(step: Step, queue: QueueRow, taking: Taking, most: int) -> list[Row]:
     """Take at most so many tasks of a shared queue, in the order of their object ids."""
     order = -1 if queue.queue.policy.sort == Sort.LIFO else 1
-    where: Doc = {"node": UNCLAIMED, "status": int(Status.QUEUED), "queue": queue.id}
+    where: Doc = {"node": filter_unclaimed(step.dialect), "status": int(Status.QUEUED), "queue": queue.id}
     if queue.queue.policy.max_per_key is not None:
         where["ganger.parked"] = {"$ne": True}
     rows: list[Row] = []
@@ -60,7 +61,8 @@ async def grab(step: Step, queue: QueueRow, taking: Taking, most: int) -> list[R
 
 async def grab_one(step: Step, row: Row, taking: Taking) -> bool:
     """Take one task of a shared queue that the step knows."""
-    found = await _take(step, {"_id": row.id, "node": UNCLAIMED, "status": int(Status.QUEUED)}, taking, 1)
+    where = {"_id": row.id, "node": filter_unclaimed(step.dialect), "status": int(Status.QUEUED)}
+    found = await _take(step, where, taking, 1)
     if found is not None:
         step.draft.grab(TASKS, row.task.id, _guard(step, taking), {"ganger.pending": None})
     return found is not None
@@ -95,21 +97,21 @@ def adopt_task(step: Step, found: Doc, queue: QueueRow) -> Row:
 
 def _adopt(step: Step, found: Doc, queue: QueueRow) -> Row:
     """The row of a stranger's task, from now on."""
-    task = TaskId(step.draw("task"))
+    task, said = TaskId(step.draw("task")), read_task(step.dialect, found)
     kind = f"{PLUGIN}{queue.queue.policy.plugin}" if queue.shared else str(Kind.COMMAND)
     status, created = int(found["status"]), Wall(wall_of(found.get("ctime"), step.wall))
-    spec = Spec(found.get("parameters") or {})
+    spec = Spec(said.get("parameters") or {})
     new = NewTask(queue.queue.id, kind, spec.to_bytes(kind))
     born = make_task(task, new, First(None, status, None, None, created))
     modified = Wall(wall_of(found.get("mtime"), step.wall))
     row = Row(
         task=born._replace(modified=modified, ended=modified if is_final(status) else None),
-        spec=Spec(found.get("parameters")),
+        spec=Spec(said.get("parameters")),
         lane=Lane(kind),
         rank=rank_of(task, queue.queue.policy.sort),
         id=found["_id"],
         queue=queue.id,
-        node=found.get("node", UNCLAIMED),
+        node=said.get("node", UNCLAIMED),
         stdout=found.get("stdout"),
         stderr=found.get("stderr"),
         known=status,
@@ -138,11 +140,12 @@ async def adopt_queues(step: Step) -> int:
     """Know the queues that strangers made."""
     found = await step.session.find(QUEUES.name, {**_STRANGE, "name": {"$type": "string"}}, 100)
     for document in found:
-        queue = Queue(QueueId(step.draw("queue")), document["name"], _policy_of(document))
+        queue = Queue(QueueId(step.draw("queue")), document["name"], _policy_of(step, document))
         row = QueueRow(queue, document["_id"], None, 0, document.get("count_todo"), document.get("count_total"))
         step.draft.adopt(QUEUES, document["_id"], row, dict(_STRANGE))
     return len(found)
 
 
-def _policy_of(document: Doc) -> Policy:
-    return said_policy(document)._replace(on_lost=str(OnLost.ORPHAN))
+def _policy_of(step: Step, document: Doc) -> Policy:
+    said, limit = read_queue(step.dialect, document)
+    return said_policy(said)._replace(max_active=limit, on_lost=str(OnLost.ORPHAN))

@@ -20,6 +20,7 @@ from ganger.databases.mongo import ObjectId, Session, object_id
 from ganger.databases.timekeeping import Reading
 from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
 from ganger.engine.stores.mongo import choices
+from ganger.engine.stores.mongo.dialect import Dialect
 from ganger.engine.stores.mongo.pace import Pace
 from ganger.engine.stores.mongo.row import NodeRow, QueueRow, Row, Tally
 from ganger.engine.stores.mongo.tables import AUDIT, EVENTS, NODES, QUEUES, TALLIES, TASKS, tally_key
@@ -31,13 +32,14 @@ EVENT_ENTRIES: Final = 10_000
 
 
 class Step:
-    def __init__(self, session: Session, reading: Reading, boot: str, pace: Pace) -> None:
+    def __init__(self, session: Session, reading: Reading, boot: str, pace: Pace, dialect: Dialect) -> None:
         self.session = session
         self.draft = session.draft
         self.now, self.wall, self.steady = reading
         self.boot = boot
         self.pace = pace
         """Of the counts that strangers read."""
+        self.dialect = dialect
         self.ended: list[TaskId] = []
         """Tasks that became final and whose edges and groups were not followed yet."""
         self.followed: dict[TaskId, Moment] | None = None

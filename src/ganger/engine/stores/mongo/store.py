@@ -10,7 +10,7 @@ from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
 from ganger.core.task import Claimed, Task
-from ganger.databases.mongo import PATIENCE, Database, Doc, Session, Table
+from ganger.databases.mongo import PATIENCE, Database, Doc, Session, Table, Wording, read_option
 from ganger.databases.timekeeping import ServerTime, Timekeeper
 from ganger.engine.store import (
     Capabilities,
@@ -32,11 +32,12 @@ from ganger.engine.store import (
 )
 from ganger.engine.stores.mongo import choices, orphaning, reading
 from ganger.engine.stores.mongo.codec import shift
+from ganger.engine.stores.mongo.dialect import Dialect, choose_dialect, read_dialect
 from ganger.engine.stores.mongo.editing import edit
 from ganger.engine.stores.mongo.exchanging import exchange
 from ganger.engine.stores.mongo.finding import find
 from ganger.engine.stores.mongo.joining import configure_node, lose
-from ganger.engine.stores.mongo.looking import check_dialect
+from ganger.engine.stores.mongo.looking import look, written_in
 from ganger.engine.stores.mongo.noting import write
 from ganger.engine.stores.mongo.pace import Pace
 from ganger.engine.stores.mongo.queueing import configure_queue
@@ -45,19 +46,22 @@ from ganger.engine.stores.mongo.step import Step
 from ganger.engine.stores.mongo.submitting import submit
 from ganger.engine.stores.mongo.tables import INDEXES
 from ganger.engine.stores.mongo.tending import tend
+from ganger.engine.stores.mongo.wording import word
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 R = TypeVar("R")
 T = TypeVar("T")
-FORMAT: Final = 1
+FORMATS: Final = {Dialect.PLAIN: 1, Dialect.LATER: 2}
+"""What knows one dialect only must not open a database of the other."""
 _ABOUT: Final[Table[Doc]] = Table(reading.STORE, lambda row: row, lambda row: row, lambda row: row["_id"])
 
 
 class MongoStore:
     """The store contract over a database."""
 
-    def __init__(self, database: Database, timekeeper: Timekeeper, clock: Clock) -> None:
+    def __init__(self, database: Database, timekeeper: Timekeeper, clock: Clock, dialect: Dialect) -> None:
         self._database = database
+        self.dialect = dialect
         self._time = timekeeper
         self._pace = Pace(clock)
 
@@ -71,16 +75,18 @@ class MongoStore:
         timekeeper: Timekeeper | None = None,
         telemetry: Telemetry = SILENT,
         patience: float = PATIENCE,
+        dialect: str | None = None,
     ) -> "MongoStore":
         """Open the store that the URL names, made first if need be.
 
         Leases end by the server's clock, unless another keeper of the time is handed in. For `patience` seconds a
-        server that is gone is waited for.
+        server that is gone is waited for. The dialect of Disbatch that is named, or that the URL names, counts when the
+        store is made; Conflict if the database has another one, or both.
         """
-        database = await Database.open(
-            url, entropy, INDEXES, telemetry=telemetry, patience=patience, look=check_dialect
-        )
-        store = cls(database, timekeeper or ServerTime(clock), clock)
+        wanted = dialect or read_option(url, "dialect")
+        chosen = _Chosen(None if wanted is None else read_dialect(wanted))
+        database = await Database.open(url, entropy, INDEXES, telemetry=telemetry, patience=patience, look=chosen.look)
+        store = cls(database, timekeeper or ServerTime(clock), clock, chosen.dialect)
         try:
             tag = int.from_bytes(entropy.token(8)) >> 1
             await store._step(store._prepare, tag, "opening the store")
@@ -92,9 +98,13 @@ class MongoStore:
     async def _prepare(self, step: Step, tag: int) -> None:
         """Know the store, and void the leases of another boot, whose moments mean nothing."""
         known = await step.draft.get(_ABOUT, "store")
-        if known is not None and known["format"] > FORMAT:
-            raise StoreNewerVersion(f"the store has format {known['format']}; this Ganger knows {FORMAT}: upgrade it")
-        about = {"_id": "store", "tag": tag, "format": FORMAT, "boot": step.boot}
+        newest = max(FORMATS.values())
+        if known is not None and known["format"] > newest:
+            raise StoreNewerVersion(f"the store has format {known['format']}; this Ganger knows {newest}: upgrade it")
+        # Two processes may make the store at once, each with another dialect.
+        choose_dialect(None if known is None else written_in(known), None, self.dialect)
+        about = {"_id": "store", "tag": tag, "format": FORMATS[self.dialect], "boot": step.boot}
+        about["dialect"] = str(self.dialect)
         if known is None or known["boot"] != step.boot:
             step.draft.put(_ABOUT, about | ({} if known is None else {"tag": known["tag"]}))
             for row in await step.draft.select(choices.here()):
@@ -103,14 +113,15 @@ class MongoStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(durable=True, shared=True, foreign_writers=True)
+        unique = self.dialect is Dialect.LATER
+        return Capabilities(durable=True, shared=True, foreign_writers=True, unique_names=unique)
 
     async def close(self) -> None:
         await self._database.close()
 
     async def _step(self, work: Callable[[Step, R], Awaitable[T]], request: R, doing: str = "") -> T:
         async def run(session: Session) -> T:
-            step = Step(session, self._time.read(session.head.at), self._time.boot, self._pace)
+            step = Step(session, self._time.read(session.head.at), self._time.boot, self._pace, self.dialect)
             reply = await work(step, request)
             await step.finish()
             return reply
@@ -152,13 +163,13 @@ class MongoStore:
         return await self._read(lambda database: find(database, query, self._time.offset))
 
     async def look(self, task: TaskId, most: int = 100) -> Look:
-        return await self._read(lambda database: reading.look(database, task, most, self._time.offset))
+        return await self._read(lambda database: reading.look(database, self._sight, task, most))
 
     async def value(
         self, task: TaskId, key: str, start: int = 0, most: int = 65_536, fence: Fence | None = None
     ) -> Value:
         part = reading.Part(task, key, start, most, fence)
-        return await self._read(lambda database: reading.value(database, part))
+        return await self._read(lambda database: reading.value(database, self.dialect, part))
 
     async def events(self, after: Position, most: int = 1_000) -> list[Event]:
         return await self._read(lambda database: reading.events(database, after, most))
@@ -168,10 +179,14 @@ class MongoStore:
 
     async def directory(self) -> Directory:
         last = (await self._database.sequences()).get("event", 0)
-        return await self._read(lambda database: reading.directory(database, self._time.offset, last))
+        return await self._read(lambda database: reading.directory(database, self._sight, last))
 
     async def audit(self, after: Position, most: int = 1_000) -> list[AuditLine]:
         return await self._read(lambda database: reading.audit(database, after, most))
+
+    @property
+    def _sight(self) -> reading.Sight:
+        return reading.Sight(self.dialect, self._time.offset)
 
     @property
     def database(self) -> Database:
@@ -189,6 +204,18 @@ class MongoStore:
 
     def listen(self, topics: Iterable[str], told: Callable[[str], None]) -> Callable[[], None]:
         return self._database.listen(topics, told)
+
+
+class _Chosen:
+    """Which dialect a database has turned out to have."""
+
+    def __init__(self, wanted: Dialect | None) -> None:
+        self._wanted = wanted
+        self.dialect = Dialect.PLAIN
+
+    async def look(self, base: Any) -> Wording:
+        self.dialect = await look(base, self._wanted)
+        return word(self.dialect)
 
 
 async def _configure(step: Step, request: Configure) -> Configured:

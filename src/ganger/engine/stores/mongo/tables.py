@@ -171,7 +171,7 @@ INDEXES: Final = (
     Index("tasks", ("ganger.kind", "status"), where={"ganger.kind": "group"}),
     Index("tasks", ("ganger.pending",), where={"ganger.pending": _TEXT}),
     Index("queues", ("ganger.id",), unique=True, where=_OURS),
-    Index("nodes", ("node",)),
+    Index("nodes", ("node",), unique=True),
     Index("ganger_nodes", ("name", "state")),
     Index("ganger_edges", ("child",)),
     Index("ganger_edges", ("parent", "child")),
@@ -182,5 +182,5 @@ INDEXES: Final = (
     Index("ganger_attempts", ("task", "fence")),
     Index("ganger_events", ("at",)),
     Index("ganger_follows", ("until",)),
-    Index("tasks.chunks", ("files_id", "n")),
+    Index("tasks.chunks", ("files_id", "n"), unique=True),
 )

@@ -2,7 +2,8 @@
 
 Heads are taken with their locks, and what another claim has locked is stepped over: claims do not wait for each other.
 Only a limited queue has a row that its claims lock. Who has it counts the leases that were committed and those of this
-step, and since every claim of the queue comes by here, none can be missing.
+step, and since every claim of the queue comes by here, none can be missing. A queue that is full in the books is left
+alone without waiting for its row: whoever ends a lease there wakes those who went away.
 """
 
 from collections.abc import Sequence
@@ -82,12 +83,32 @@ async def _rooms(step: Step, node: Node, queues: Sequence[Queue]) -> list[tuple[
     limited = [queue for queue in queues if _gives(step, node, queue) and _is_limited(queue)]
     leased: dict[int, int] = {}
     here: dict[int, int] = {}
+    full: set[int] = set()
     if limited:
-        ids = [queue.id for queue in limited]
-        await step.run(Q.queue_lock, ids)
+        ids = await _lock(step, limited)
+        full = {int(queue.id) for queue in limited} - set(ids)
         leased = await _count_leased(step, ids)
-        here = dict(await step.run(Q.leased_by_node_queue, node.id, ids))
-    return [(queue, _room(step, node, queue, leased, here)) for queue in queues]
+        here = await _count_here(step, node, limited)
+    return [(queue, 0 if queue.id in full else _room(step, node, queue, leased, here)) for queue in queues]
+
+
+async def _count_here(step: Step, node: Node, queues: Sequence[Queue]) -> dict[int, int]:
+    """How many tasks the node has of each queue that limits that."""
+    ids = [queue.id for queue in queues if queue.policy.max_per_node is not None]
+    return dict(await step.run(Q.leased_by_node_queue, node.id, ids)) if ids else {}
+
+
+async def _lock(step: Step, queues: Sequence[Queue]) -> list[int]:
+    """Those that have room, locked. One that is full is not waited for: whoever makes room there tells all who wait."""
+    asked = [(queue.id, _most_leased(step, queue)) for queue in queues]
+    return [number for (number,) in await step.run(Q.queue_lock, *columns(asked, 2), LEASED_NAMES)]
+
+
+def _most_leased(step: Step, queue: Queue) -> int | None:
+    """With how many leases in the books the queue is full, those that this step ends or gives being counted."""
+    if queue.policy.max_active is None:
+        return None
+    return queue.policy.max_active - sum(step.tally.get((queue.id, status), 0) for status in LEASED_NAMES)
 
 
 def _is_limited(queue: Queue) -> bool:
@@ -120,12 +141,10 @@ async def _claim_best(
     step: Step, node: Node, request: Claim, rooms: Sequence[tuple[Queue, int]], most: int
 ) -> list[Claimed]:
     """The best tasks over all queues, at most `most`, and no more of a queue than there is room for."""
-    lines = [
-        (queue.id, lane, min(most, room))
-        for queue, room in rooms
-        if min(most, room) > 0
-        for lane in await _open_lanes(step, node, queue)
-    ]
+    spacious = [(queue, min(most, room)) for queue, room in rooms if min(most, room) > 0]
+    if len(spacious) == 1:
+        most = spacious[0][1]
+    lines = [(queue.id, lane, room) for queue, room in spacious for lane in await _open_lanes(step, node, queue)]
     if not lines:
         return []
     if all(room >= most for _, _, room in lines):
@@ -190,8 +209,10 @@ async def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> li
 
 async def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
     if heads:
-        rule, ids = RULES["take" if request.start else "claim"], [head[3] for head in heads]
-        await step.run(Q.claim_take, int(rule.target), request.holder, step.wall, request.length, step.now, ids)
+        rule, taken = RULES["take" if request.start else "claim"], [(head[3], head[2]) for head in heads]
+        await step.run(
+            Q.claim_take, int(rule.target), request.holder, step.wall, request.length, step.now, *columns(taken, 2)
+        )
     return await _hand_over(step, request, heads)
 
 

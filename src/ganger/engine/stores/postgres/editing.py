@@ -13,6 +13,7 @@ from ganger.engine.stores.postgres.dropping import drop, leaving, tell_children
 from ganger.engine.stores.postgres.guard import check_under, read_rows
 from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.moving import apply
+from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
 from ganger.engine.stores.postgres.step import Step
@@ -75,10 +76,12 @@ async def _change(step: Step, row: Row, change: Change) -> None:
         await step.run(Q.data_drop, row.id, "spec")
     if change.spec is not None and not small:
         await step.run(Q.data_put_all, *columns([(row.id, "spec", change.spec, None, len(change.spec))], 5))
+    await leave(step, [row.id])
     await step.run(
         Q.edit_change, change.spec is not None, change.spec if small else None, change.priority, change.due,
         change.description, change.retry, change.timeout, step.wall, row.id,
     )  # fmt: skip
+    await enter(step, [row.id])
     if row.limit_key is not None:
         step.keys.add((row.queue, row.limit_key))
     step.woken.add(row.queue)
@@ -137,6 +140,7 @@ async def _block(step: Step, row: Row) -> None:
     """One more edge to wait for."""
     rule = RULES["block"]
     status = int(rule.target) if row.status in rule.sources else row.status
+    await leave(step, [row.id])
     await step.run(Q.waits_add, status, step.wall, row.id)
     if status != row.status:
         step.count(row.queue, row.status, -1)

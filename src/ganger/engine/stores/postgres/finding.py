@@ -5,6 +5,7 @@ everywhere) walks the table, at most `WALK` rows a page: such a page may be shor
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ganger.core.graph import Edge
@@ -36,8 +37,10 @@ async def _find(connection: Any, query: Query, offset: int) -> Page:
     after = (_LAST if query.newest_first else 0) if query.after is None else query.after
     last = await _walk(connection, query, after) if _sifts(query) else None
     end = (-1 if query.newest_first else _LAST) if last is None else last
+    aside = _is_aside(query.statuses)
     asked = (
-        query.queue, query.kind, query.statuses, query.group, query.batch, query.holder, query.key, query.parent,
+        query.queue, query.kind, None if aside else query.statuses, query.group, query.batch, query.holder, query.key,
+        query.parent, query.statuses if aside else None,
     )  # fmt: skip
     rows = await _ask(connection, Q.find, (after, end), asked, query.newest_first, query.most + 1)
     return _page([task_from(row, offset) for row in rows], query.most, last)
@@ -71,8 +74,12 @@ def _sifts(query: Query) -> bool:
     """May it walk over any number of tasks that do not match?"""
     if any(each is not None for each in (query.key, query.holder, query.group, query.batch, query.parent)):
         return False
-    unusual = query.statuses is not None and not _USUAL & set(query.statuses)
-    return query.kind is not None or (query.statuses is not None and not unusual)
+    return query.kind is not None or (query.statuses is not None and not _is_aside(query.statuses))
+
+
+def _is_aside(statuses: Sequence[int] | None) -> bool:
+    """Are only tasks asked for that have left the usual way?"""
+    return statuses is not None and not _USUAL & set(statuses)
 
 
 async def _walk(connection: Any, query: Query, after: int) -> int | None:

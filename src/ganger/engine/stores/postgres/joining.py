@@ -10,7 +10,7 @@ from ganger.core.errors import BadInput, NodeGone, NodeNotFound, NodeTaken
 from ganger.core.event import Fact
 from ganger.core.ids import TaskId
 from ganger.core.node import Node, NodeState, Registration
-from ganger.engine.store import NODES_TOPIC, Configure, Configured, NodeChange
+from ganger.engine.store import AS_IT_SAYS, EVENTS_TOPIC, NODES_TOPIC, Configure, Configured, NodeChange
 from ganger.engine.stores.postgres.following import followed_of
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.queueing import change_queue
@@ -45,7 +45,9 @@ async def _change_node(step: Step, change: NodeChange, operator: bool) -> Config
         return Configured(node=await _turn(step, node, NodeState.ACTIVE, Fact.NODE_JOINED))
     if change.leave:
         return Configured(node=await _turn(step, node, NodeState.LEFT, Fact.NODE_LEFT))
-    raise BadInput("a change of a node says what: register, beat, drain, resume or leave")
+    if change.limit is not None:
+        return Configured(node=await _limit(step, node, change.limit))
+    raise BadInput("a change of a node says what: register, beat, drain, resume, limit or leave")
 
 
 async def _known(step: Step, change: NodeChange, operator: bool) -> Node:
@@ -109,6 +111,13 @@ async def _beat(step: Step, node: Node, change: NodeChange) -> Configured:
     beaten = node._replace(until=until, seen=step.wall, vitals=change.vitals or node.vitals)
     kills = tuple(TaskId(row[0]) for row in await step.run(Q.node_kills, node.id))
     return Configured(node=beaten, kills=kills, followed=await followed_of(step, node.id))
+
+
+async def _limit(step: Step, node: Node, limit: int) -> Node:
+    await step.run(Q.identity_limit, None if limit == AS_IT_SAYS else limit, node.identity)
+    # Whoever waits because of a limit looks again when anything is told.
+    step.session.wake(EVENTS_TOPIC)
+    return (await _read(step, node.id)).node
 
 
 async def _turn(step: Step, node: Node, state: NodeState, fact: Fact) -> Node:

@@ -4,6 +4,7 @@ A claim then needs no look at keys at all, and a million tasks of a full key cos
 the ready index. Whenever a task of a key comes, goes or changes, the best of those that wait take the free places.
 """
 
+from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.step import Step
 
@@ -28,6 +29,8 @@ async def _choose(step: Step, queue: int, key: str, limit: int) -> None:
     parked = [tuple(row) for row in await step.run(Q.keyed_parked, queue, key, room)]
     best = set(sorted(ready + parked)[:room])
     if worse := [row[-1] for row in ready if row not in best]:
+        await leave(step, worse)
         await step.run(Q.park, True, worse)
     if better := [row[-1] for row in parked if row in best]:
         await step.run(Q.park, False, better)
+        await enter(step, better)

@@ -16,6 +16,7 @@ from ganger.databases.postgres import RunAgain
 from ganger.engine.stores.postgres.cascade import Cascade, Ended
 from ganger.engine.stores.postgres.guard import lease_valid, read_rows, stale
 from ganger.engine.stores.postgres.limits import refill
+from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
 from ganger.engine.stores.postgres.step import Step
@@ -167,7 +168,8 @@ async def _write(step: Step, bundles: list[Bundle]) -> None:
 
 async def _succeed(step: Step, identity: int, rows: list[Row]) -> None:
     """Written if the rows still are what was judged; those that were remembered and not locked may not be."""
-    expected = columns([(row.id, row.fence, row.status, row.kids) for row in rows], 4)
+    # In the order of their ids, as all rows are locked: these may not be yet.
+    expected = columns(sorted((row.id, row.fence, row.status, row.kids, row.holder) for row in rows), 5)
     if len(await step.run(Q.moves_succeed, step.wall, identity, *expected)) < len(rows):
         raise RunAgain
 
@@ -182,7 +184,9 @@ async def _write_others(step: Step, bundles: list[Bundle]) -> None:
     if attempts:
         await step.run(Q.attempts_end, step.wall, *columns(attempts, 5))
     rows = [_written(bundle, row) for bundle in bundles for row in bundle.rows]
+    await leave(step, [row[0] for row in rows])
     await step.run(Q.moves_apply, step.wall, *columns(rows, 15))
+    await enter(step, [row[0] for row in rows if row[1] == Status.QUEUED])
 
 
 def _written(bundle: Bundle, row: Row) -> tuple[Any, ...]:

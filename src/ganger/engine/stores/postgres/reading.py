@@ -1,7 +1,7 @@
 """How the store is read: single statements, each of which sees one instant."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,11 +19,12 @@ from ganger.engine.stores.postgres.rows import known_from, queue_from
 
 _entries = msgspec.msgpack.Decoder(tuple[Entry, ...])
 OUTPUT = "out:"
+_SHOWN: Final = len(Task._fields)
 
 
 def task_from(row: Sequence[Any], offset: int) -> Task:
-    """A row of the view `seen`; moments become those of this machine."""
-    task: Task = Task._make(row)
+    """A row of the view `seen`, whose last columns are only asked by; moments become those of this machine."""
+    task: Task = Task._make(row[:_SHOWN])
     until = None if task.until is None else Moment(task.until + offset)
     return task._replace(requires=tuple(task.requires), until=until)
 

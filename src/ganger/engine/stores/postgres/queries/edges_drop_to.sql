@@ -1,1 +1,1 @@
-DELETE FROM edge WHERE child = ANY($1::bigint[]) RETURNING parent
+DELETE FROM edge WHERE child = ANY($1::bigint[]) AND child > 0 RETURNING parent

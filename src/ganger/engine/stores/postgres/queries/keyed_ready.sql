@@ -1,3 +1,3 @@
 SELECT priority, rank, id FROM task
-WHERE queue = $1 AND limit_key = $2 AND status = -2 AND NOT parked
+WHERE queue = $1 AND limit_key = $2 AND keyed = -2 AND NOT parked
 ORDER BY priority, rank

@@ -1,1 +1,1 @@
-SELECT count(*) FROM task WHERE holder = $1
+SELECT count(*) FROM lease WHERE holder = $1

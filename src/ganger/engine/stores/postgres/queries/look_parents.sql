@@ -1,1 +1,1 @@
-SELECT parent, asks FROM edge WHERE child = $1 ORDER BY parent LIMIT $2
+SELECT parent, asks FROM edge WHERE child = $1 AND child > 0 ORDER BY parent LIMIT $2

@@ -1,3 +1,3 @@
-SELECT node.id, identity, name, state, until, lease, slots, queues, kinds, labels, since, seen, vitals, term
+SELECT node.id, identity, name, state, until, lease, coalesce(most, slots) AS slots, queues, kinds, labels, since, seen, vitals, term
 FROM node JOIN identity ON identity.id = node.identity
 WHERE node.id = $1

@@ -1,1 +1,1 @@
-SELECT id FROM task WHERE queue = $1 ORDER BY id LIMIT $2
+SELECT id FROM task WHERE queue = $1 AND queue > 0 ORDER BY id LIMIT $2

@@ -1,0 +1,1 @@
+UPDATE identity SET most = $1 WHERE id = $2
