@@ -13,7 +13,7 @@ from pathlib import Path
 
 import asyncpg
 
-from bench.databases.postgres import clear, fill, join, open_engine, run
+from bench.databases.postgres import SLOTS, clear, fill, join, open_engine, run
 from bench.ganger_engine import Worker
 from bench.peers.postgres_server import USER
 from ganger.core.clock import Wall
@@ -25,6 +25,8 @@ _SCHEMA = "growth"
 _TICK = 0.1
 _KEPT = 30.0
 """Seconds for which a task is kept when it has ended."""
+_SPARE = 600.0
+"""Seconds for which the node may live on when the stream has ended."""
 
 
 def grow(_folder: Path, *, socket: str, rate: int, seconds: float) -> tuple[float, float, float]:
@@ -35,19 +37,28 @@ def grow(_folder: Path, *, socket: str, rate: int, seconds: float) -> tuple[floa
 async def _grow(socket: str, rate: int, seconds: float) -> tuple[float, float, float]:
     await clear(socket, _SCHEMA)
     async with open_engine(socket, _SCHEMA) as engine:
-        worker = await join(engine, 100)
-        working = [asyncio.ensure_future(_work(worker)), asyncio.ensure_future(_prune(engine))]
+        worker = await join(engine, 100, lease=round((seconds + _SPARE) * 1000))
+        working = [asyncio.ensure_future(each) for each in (*(_work(worker) for _ in range(SLOTS)), _prune(engine))]
         try:
             await _stream(engine, worker, rate, seconds / 3)
+            _check_alive(working)
             early = await _weigh(socket)
             began, before = time.perf_counter(), worker.done
             await _stream(engine, worker, rate, seconds * 2 / 3)
+            _check_alive(working)
             late = await _weigh(socket)
             return late / early, late / 1e6, (worker.done - before) / (time.perf_counter() - began)
         finally:
             for each in working:
                 each.cancel()
             await asyncio.gather(*working, return_exceptions=True)
+
+
+def _check_alive(working: Sequence[asyncio.Future[None]]) -> None:
+    """A table that nobody works at says nothing."""
+    for each in working:
+        if each.done():
+            each.result()
 
 
 async def _stream(engine: Engine, worker: Worker, rate: int, seconds: float) -> None:

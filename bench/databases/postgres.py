@@ -71,9 +71,10 @@ async def fill(engine: Engine, queue: QueueId, tasks: int, chunk: int = _CHUNK) 
         await engine.submit([NewTask(queue, "function", _SPEC)] * min(chunk, tasks - first))
 
 
-async def join(engine: Engine, batch: int, name: str = "worker") -> Worker:
+async def join(engine: Engine, batch: int, name: str = "worker", lease: int = _LEASE) -> Worker:
+    """A worker whose node lives for as long as it says: nobody beats for it."""
     queue = await engine.queues.ensure(_QUEUE, by="bench")
-    node = await engine.nodes.register(Registration(name, name, lease=_LEASE))
+    node = await engine.nodes.register(Registration(name, name, lease=lease))
     return Worker(engine, node.id, queue.id, batch)
 
 

@@ -13,6 +13,7 @@ from ganger.engine.store import Store
 from ganger.engine.stores.memory import MemoryStore
 from ganger.engine.stores.postgres import PostgresStore
 from ganger.testing.model import StoreMachine
+from tests.servers.places import find_misplaced
 from tests.servers.postgres import drop_schema
 
 
@@ -30,6 +31,7 @@ def test_the_two_answer_alike_whatever_is_asked(postgres_url: Callable[[], str])
             store = await PostgresStore.open(url, clock, entropy, timekeeper=HandedTime(clock))
             try:
                 yield store
+                assert await store._read(find_misplaced) == []
             finally:
                 await store.close()
                 await drop_schema(url)

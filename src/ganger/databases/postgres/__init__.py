@@ -2,6 +2,7 @@
 
 from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.database import Database, NeedsToRunAlone, RunAgain, Session
+from ganger.databases.postgres.literals import write_bytes, write_numbers, write_words
 from ganger.databases.postgres.migrate import Migration, load_migrations
 from ganger.databases.postgres.statements import load_queries
 from ganger.databases.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
@@ -20,4 +21,7 @@ __all__ = [
     "load_migrations",
     "load_queries",
     "read_address",
+    "write_bytes",
+    "write_numbers",
+    "write_words",
 ]

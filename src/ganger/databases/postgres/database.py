@@ -43,6 +43,8 @@ _LONGEST_PAUSE: Final = 1.0
 _COMMAND_TIMEOUT: Final = 60.0
 _CONNECT_TIMEOUT: Final = 10.0
 _STATEMENTS: Final = 500
+UNSEALED: Final = "GA001"
+"""How a statement says that there is no row for its receipt."""
 
 
 _SETTINGS: Final = {
@@ -72,7 +74,8 @@ class RunAgain(Exception):
 class Session:
     """One transaction: its connection, what it will tell when it is committed, and whose receipt it leaves.
 
-    A step that must not be stored twice writes the receipt (`writer`) and says so (`sealed`); others may run again.
+    A step that must not be stored twice writes the receipt (`writer`) and says so (`sealed`); others may run again. Its
+    last statement, if nothing is asked of that, may travel together with the commit (`closing`).
     """
 
     connection: Any
@@ -80,6 +83,7 @@ class Session:
     writer: Writer
     topics: dict[str, None] = field(default_factory=dict)
     sealed: bool = False
+    closing: str | None = None
     beats: int = 0
     """By how much it moves the pulse on."""
     committed: list[Callable[[], None]] = field(default_factory=list)
@@ -262,18 +266,23 @@ class Database:
         try:
             await session.connection.execute(self._begin[session.alone])
             result = await work(session)
-        except BaseException:
+        except BaseException as error:
             await _roll_back(session.connection)
+            _check_receipt(session, error)
             raise
         await _see_through(self._commit(session))
         return result
 
     async def _commit(self, session: Session) -> None:
         try:
-            await session.connection.execute("COMMIT")
+            await session.connection.execute(f"{session.closing}; COMMIT" if session.closing else "COMMIT")
         except LOST as error:
             if not session.sealed or not await self._is_stored(session.writer):
                 raise NotCommitted("the connection was lost before the commit") from error
+        except asyncpg.PostgresError as error:
+            await _roll_back(session.connection)
+            _check_receipt(session, error)
+            raise
         self._tell(session)
 
     async def _is_stored(self, writer: Writer) -> bool:
@@ -297,6 +306,13 @@ class Database:
             crier, ear = self._services
             ear.wrote(session.beats)
             crier.cry(session.topics)
+
+
+def _check_receipt(session: Session, error: BaseException) -> None:
+    """If it failed because the row for its receipt was taken away, it runs again with another."""
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate == UNSEALED:
+        session.writer.gone = True
+        raise RunAgain from error
 
 
 async def _find_mark(connection: Any) -> str:

@@ -79,7 +79,7 @@ class Cut:
         return getattr(self._connection, name)
 
     async def execute(self, sql: str, *bindings: Any) -> Any:
-        if sql == "COMMIT":
+        if sql.endswith("COMMIT"):
             if self._arrives:
                 await self._connection.execute(sql)
             self._connection.terminate()
