@@ -31,6 +31,7 @@ _OF_THE_GROUP = {
     "pgqueuer": "PgQueuer",
     "procrastinate": "Procrastinate",
     "psycopg": "psycopg",
+    "pymongo": "pymongo",
     "redis": "the client of Redis",
     "rq": "RQ",
     "starlette": "Starlette",

@@ -60,6 +60,26 @@ class PostgresSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MongoSettings:
+    """A single server with its journal on, as it is unless told otherwise."""
+
+    options: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "wiredTigerCacheSizeGB": "1",
+            "setParameter": "diagnosticDataCollectionEnabled=false",
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RawMongoSettings:
+    """Plain pymongo, each write acknowledged by a majority and in the journal."""
+
+    threads: int = 4
+    write_concern: str = "w=majority, j=true"
+
+
+@dataclass(frozen=True, slots=True)
 class RedisSettings:
     """A server that keeps nothing on disk, reached by a unix socket: its fastest, and not durable."""
 

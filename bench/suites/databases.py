@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from bench.goals import Goal, Sense
+from bench.peers.mongo_server import run_mongo
 from bench.peers.postgres_server import run_server
-from bench.peers.settings import GangerSettings, PgQueuerSettings, PostgresSettings, ProcrastinateSettings
+from bench.peers.settings import (
+    GangerSettings,
+    MongoSettings,
+    PgQueuerSettings,
+    PostgresSettings,
+    ProcrastinateSettings,
+    RawMongoSettings,
+)
 from bench.place import Place
 from bench.rounds import Figure, Load
+from bench.suites.mongodb import QUICK_MONGO, MongoParts, MongoSizes
 from bench.suites.suite import Suite, name_peer
 from bench.work import NotMeasuredError, Work
 
@@ -55,16 +64,25 @@ def open_databases_suite(
             socket = servers.enter_context(run_server(PostgresSettings(), beside))
         except NotMeasuredError as error:
             missing = str(error)
-        yield databases_suite(sizes, socket, missing)
+        mongo = _serve_mongo(servers, beside, QUICK_MONGO if quick else MongoSizes())
+        yield databases_suite(sizes, socket, missing, mongo)
 
 
-def databases_suite(sizes: Sizes, socket: str, missing: str | None = None) -> Suite:
+def _serve_mongo(servers: ExitStack, beside: Path, sizes: MongoSizes) -> MongoParts:
+    try:
+        return MongoParts(sizes, servers.enter_context(run_mongo(MongoSettings(), beside)), None)
+    except NotMeasuredError as error:
+        return MongoParts(sizes, "", str(error))
+
+
+def databases_suite(sizes: Sizes, socket: str, missing: str | None = None, mongo: MongoParts | None = None) -> Suite:
     parts = Parts(sizes, socket, missing)
+    other = () if mongo is None else tuple(mongo.loads())
     growth = tuple(parts.growth())
     return Suite(
         name="databases",
         settings=_settings(sizes),
-        loads=(*parts.drains(), *parts.whole(), *parts.bulk(), *parts.crowds(), *parts.depths(), *growth),
+        loads=(*parts.drains(), *parts.whole(), *parts.bulk(), *parts.crowds(), *parts.depths(), *growth, *other),
         goals=(*_goals(), *_growth_goals(bool(growth))),
     )
 
@@ -76,6 +94,8 @@ def _settings(sizes: Sizes) -> dict[str, Any]:
         "PgQueuer": asdict(PgQueuerSettings()),
         "Procrastinate": asdict(ProcrastinateSettings()),
         "PostgreSQL": dict(PostgresSettings().parameters),
+        "MongoDB": dict(MongoSettings().options),
+        "pymongo": asdict(RawMongoSettings()),
     }
 
 

@@ -46,6 +46,7 @@ RAW: dict[str, Doc] = {
     "a page": {"ganger.position": {"$gt": 5}, "ganger.queue": 1},
     "a page downward": {"ganger.position": {"$lt": 5}},
     "the protocol's claim": {"node": -1, "status": -2, "queue": 1},
+    "the later dialect's claim": {"node": {"$in": [None, -1]}, "status": -2, "queue": 1},
 }
 
 

@@ -297,3 +297,22 @@ def test_what_a_stranger_had_in_hand_is_orphaned_when_ours_starts_under_its_name
         assert Fact.LOST in [event.fact for event in await scene.events()]
 
     tell(story)
+
+
+def test_what_a_stranger_writes_as_the_limit_of_our_node_is_obeyed_from_its_next_beat_on(
+    tell: Callable[[Story], None],
+) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        queue, node = await scene.queue("demo", plugin=DEMO), await scene.node(slots=4)
+        await scene.submit(*(plain(queue, kind=KIND) for _ in range(6)))
+        assert (await database.nodes.find_one())["maxthreads"] == 4
+        await database.nodes.update_one({"node": "n"}, {"$set": {"maxthreads": 1}})
+        await scene.beat(node)
+        assert len(await take(scene, node, queue)) == 1
+        assert (await database.nodes.find_one())["maxthreads"] == 1
+        await database.nodes.update_one({"node": "n"}, {"$set": {"maxthreads": None}})
+        await scene.beat(node)
+        assert (await database.nodes.find_one())["maxthreads"] == 4
+        assert len(await take(scene, node, queue)) == 3
+
+    tell(story)

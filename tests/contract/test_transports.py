@@ -31,7 +31,7 @@ async def stand_over_http(folder: Path) -> AsyncIterator[TransportStand]:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("stand", [stand_embedded, stand_over_http])
+@pytest.mark.parametrize("stand", [stand_embedded, pytest.param(stand_over_http, marks=pytest.mark.slow)])
 def test_transports_keep_the_contract(stand: Stand, check: Check, tmp_path: Path) -> None:
     async def run() -> None:
         async with asyncio.timeout(2 * PATIENCE), stand(tmp_path) as opened:

@@ -19,6 +19,8 @@ PLUGIN: Final = "Disbatch::Plugin::Demo"
 class Yard:
     """Starts foreign programs on one database, and ends those that are left."""
 
+    commander = "dcn.py"
+
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self.folder = folder
@@ -29,13 +31,17 @@ class Yard:
 
     def command(self, *words: object) -> None:
         """Have a foreign command node do something."""
-        said = [sys.executable, str(HERE / "dcn.py"), self.url, *map(str, words)]
+        said = [sys.executable, str(HERE / self.commander), self.url, *map(str, words)]
         subprocess.run(said, check=True, timeout=PATIENCE)
 
     def start_den(self, node: str) -> subprocess.Popen[bytes]:
-        den = subprocess.Popen([sys.executable, str(HERE / "den.py"), self.url, node, str(self.log)])
+        program, *words = self.word_den(node)
+        den = subprocess.Popen([sys.executable, str(HERE / program), *words])
         self._dens.append(den)
         return den
+
+    def word_den(self, node: str) -> list[str]:
+        return ["den.py", self.url, node, str(self.log)]
 
     def stop(self, den: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
         den.send_signal(how)

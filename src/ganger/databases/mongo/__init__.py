@@ -1,9 +1,9 @@
 """MongoDB: a client, steps of many documents on any server, wake-ups, the server's time."""
 
-from ganger.databases.mongo.address import Address, read_address
+from ganger.databases.mongo.address import Address, read_address, read_option
 from ganger.databases.mongo.database import Database, Index
 from ganger.databases.mongo.documents import DatetimeMS, ObjectId, date, is_kept, object_id, wall_of
-from ganger.databases.mongo.draft import Choice, Doc, Draft, Table
+from ganger.databases.mongo.draft import Choice, Doc, Draft, Table, Wording
 from ganger.databases.mongo.patience import PATIENCE
 from ganger.databases.mongo.session import Session
 
@@ -19,9 +19,11 @@ __all__ = [
     "ObjectId",
     "Session",
     "Table",
+    "Wording",
     "date",
     "is_kept",
     "object_id",
     "read_address",
+    "read_option",
     "wall_of",
 ]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pymongo import ASCENDING, AsyncMongoClient, IndexModel
 from pymongo.asynchronous.database import AsyncDatabase
@@ -13,7 +13,7 @@ from ganger.core.errors import StoreClosed
 from ganger.databases.listeners import Listeners, Told
 from ganger.databases.mongo.address import Address, read_address
 from ganger.databases.mongo.documents import CODEC
-from ganger.databases.mongo.draft import Doc
+from ganger.databases.mongo.draft import Doc, Wording
 from ganger.databases.mongo.errors import is_lost, translate
 from ganger.databases.mongo.journal import PARTS, SAFE
 from ganger.databases.mongo.patience import PATIENCE, Patience
@@ -25,6 +25,7 @@ from ganger.runtime.telemetry import SILENT, Telemetry
 T = TypeVar("T")
 _SELECTION: Final = 2_000
 _SOCKET: Final = 30_000
+_LAST_READS: Final = 2.0
 
 
 class Index(NamedTuple):
@@ -35,10 +36,13 @@ class Index(NamedTuple):
     unique: bool = False
     where: Doc | None = None
 
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        return [(field.removeprefix("-"), -1 if field.startswith("-") else ASCENDING) for field in self.fields]
+
     def model(self) -> IndexModel:
-        keys = [(field.removeprefix("-"), -1 if field.startswith("-") else ASCENDING) for field in self.fields]
         partial = {} if self.where is None else {"partialFilterExpression": self.where}
-        return IndexModel(keys, unique=self.unique, **partial)
+        return IndexModel(self.keys, unique=self.unique, **partial)
 
 
 class Database:
@@ -61,6 +65,7 @@ class Database:
         self._listeners = Listeners(asyncio.get_running_loop())
         self._writer = Writer(self.handle, entropy, self._tell, patience)
         self._watch: Watch | None = None
+        self._reads: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     @classmethod
@@ -72,13 +77,16 @@ class Database:
         *,
         telemetry: Telemetry = SILENT,
         patience: float = PATIENCE,
-        look: Callable[[AsyncDatabase[Doc]], Awaitable[None]] | None = None,
+        look: Callable[[AsyncDatabase[Doc]], Awaitable[Wording]] | None = None,
     ) -> "Database":
-        """Connect, and make what the store needs. Before anything is written `look` may refuse the database."""
+        """Connect, and make what the store needs.
+
+        Before anything is written `look` may refuse the database; it says how that is written which lies there.
+        """
         database = cls(read_address(url), entropy, patience)
         try:
             if look is not None:
-                await look(database.handle)
+                database._writer.wording = await look(database.handle)
             await database._prepare(indexes)
         except Exception as error:
             await database.close()
@@ -89,16 +97,25 @@ class Database:
 
     async def _prepare(self, indexes: Sequence[Index]) -> None:
         await self._writer.journal.begin()
-        by_table: dict[str, list[IndexModel]] = {}
+        by_table: dict[str, list[Index]] = {}
         for index in (*indexes, Index(PARTS, ("seal",))):
-            by_table.setdefault(index.table, []).append(index.model())
-        await asyncio.gather(*(self.handle[table].create_indexes(models) for table, models in by_table.items()))
+            by_table.setdefault(index.table, []).append(index)
+        await asyncio.gather(*(self._index(table, some) for table, some in by_table.items()))
+
+    async def _index(self, table: str, indexes: Sequence[Index]) -> None:
+        """Make what is missing. A stranger's index of the same fields serves as well, unique or not."""
+        there = [list(index["key"].items()) async for index in await self.handle[table].list_indexes()]
+        models = [index.model() for index in indexes if index.where is not None or index.keys not in there]
+        if models:
+            await self.handle[table].create_indexes(models)
 
     async def close(self) -> None:
         self._closed = True
         if self._watch is not None:
             await self._watch.stop()
         await self._writer.close()
+        if self._reads:
+            await asyncio.wait(self._reads, timeout=_LAST_READS)
         await self._client.close()
 
     def listen(self, topics: Iterable[str], told: Told) -> Callable[[], None]:
@@ -124,12 +141,31 @@ class Database:
         patience = Patience(self._patience, self._entropy)
         while True:
             try:
-                return await work(self.handle)
+                return await self._read_apart(work)
             except PyMongoError as error:
                 if not is_lost(error):
                     raise translate(error, doing) from error
                 await patience.wait(error, doing)
 
+    async def _read_apart(self, work: Callable[[AsyncDatabase[Doc]], Awaitable[T]]) -> T:
+        """Read in a task of its own, so that whoever is cancelled goes at once.
+
+        A cancellation that meets the driver while it opens a connection can be lost in there: who had waited for it
+        would go on as if nobody had told it to end.
+        """
+        reading = asyncio.ensure_future(_await(work(self.handle)))
+        self._reads.add(reading)
+        reading.add_done_callback(self._reads.discard)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            reading.cancel()
+            raise
+
     async def sequences(self) -> dict[str, int]:
         """How far the sequences are, behind the last step that is applied."""
         return await self.read(lambda _: self._writer.journal.sequences(), "reading")
+
+
+async def _await(work: Awaitable[T]) -> T:
+    return await work

@@ -8,7 +8,7 @@ A question over many rows (`Choice`) is asked of the database about all that the
 about what it has. The two say the same twice, once for the server and once here; tests compare them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -41,6 +41,10 @@ class Table(Generic[V]):
     version: str = "v"
     watched: tuple[str, ...] = ()
     last: bool = False
+
+
+Wording = Mapping[str, Table[Any]]
+"""The tables of which this database has the rows in other words than usual, by their names."""
 
 
 class Choice(NamedTuple, Generic[V]):
@@ -77,8 +81,9 @@ class _Known:
 
 
 class Draft:
-    def __init__(self, database: AsyncDatabase[Doc]) -> None:
+    def __init__(self, database: AsyncDatabase[Doc], wording: Wording) -> None:
         self._database = database
+        self._wording = wording
         self._known: dict[Place, _Known] = {}
         self._rows: dict[Place, Any] = {}
         self._written: dict[str, dict[Any, Table[Any]]] = {}
@@ -111,7 +116,7 @@ class Draft:
 
     def learn(self, table: Table[V], document: Doc) -> V:
         """The row of a document that was read elsewhere; one that the step knows already stays as it is."""
-        row = table.decode(document)
+        row: V = self._worded(table).decode(document)
         place = (table.name, table.key_of(row))
         if place not in self._rows:
             self._rows[place] = row
@@ -119,6 +124,9 @@ class Draft:
             self._known[place] = _Known(row, document["_id"], guard)
         known: V = self._rows[place]
         return known
+
+    def _worded(self, table: Table[Any]) -> Table[Any]:
+        return self._wording.get(table.name, table)
 
     def put(self, table: Table[V], row: V) -> V:
         self._write(table, (table.name, table.key_of(row)), row)
@@ -200,10 +208,11 @@ class Draft:
         known, row = self._known[place], self._rows[place]
         if row is None:
             return None if known.stored is None else self._make(table, DELETE, known.id, {}, {})
-        fields = table.encode(row)
+        encode = self._worded(table).encode
+        fields = encode(row)
         if known.stored is None:
             return self._make(table, INSERT, fields["_id"], fields, {})
-        before = table.encode(known.stored)
+        before = encode(known.stored)
         changed = {name: value for name, value in fields.items() if _is_new(name, value, before, known)}
         changed |= known.extra
         return self._make(table, UPDATE, known.id, changed, known.guard) if changed else None
@@ -213,4 +222,4 @@ class Draft:
 
 
 def _is_new(name: str, value: Any, before: Doc, known: _Known) -> bool:
-    return before[name] != value or (known.adopted and name.startswith("ganger."))
+    return name not in before or before[name] != value or (known.adopted and name.startswith("ganger."))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pymongo.asynchronous.database import AsyncDatabase
 
-from ganger.databases.mongo.draft import Doc, Draft
+from ganger.databases.mongo.draft import Doc, Draft, Wording
 from ganger.databases.mongo.journal import SOON, Head
 
 PENDING: Final = "ganger.pending"
@@ -27,12 +27,13 @@ class Session:
     database: AsyncDatabase[Doc]
     head: Head
     seal: str
+    wording: Wording
     draft: Draft = field(init=False)
     topics: dict[str, None] = field(default_factory=dict)
     grabs: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.draft = Draft(self.database)
+        self.draft = Draft(self.database, self.wording)
 
     def draw(self, sequence: str) -> int:
         """The next number of a sequence, from 1 on."""
@@ -77,7 +78,7 @@ class Session:
         if sure.matched_count < grabbed:
             raise LookAgain
 
-    async def give_back_old(self, table: str, before: int) -> None:
-        """Give back what was grabbed by steps that never came about."""
-        was = {"$set": {"node": -1, "status": -2}, "$unset": {PENDING: "", PENDED: ""}}
+    async def give_back_old(self, table: str, before: int, fields: Doc) -> None:
+        """Give back what was grabbed by steps that never came about, with these fields as they were before."""
+        was = {"$set": fields, "$unset": {PENDING: "", PENDED: ""}}
         await self.database[table].update_many({PENDING: {"$gt": ""}, PENDED: {"$lt": before}}, was)

@@ -18,7 +18,7 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from ganger.core.clock import Entropy
 from ganger.core.errors import GangerError, StoreClosed
-from ganger.databases.mongo.draft import Doc
+from ganger.databases.mongo.draft import Doc, Wording
 from ganger.databases.mongo.errors import is_lost, translate
 from ganger.databases.mongo.journal import Journal, Record
 from ganger.databases.mongo.patience import PATIENCE, Patience
@@ -65,6 +65,7 @@ class Writer:
         self._entropy = entropy
         self._told = told
         self._patience = patience
+        self.wording: Wording = {}
         self.journal = Journal(database)
         self._turn = Turn(database, entropy)
         self._inbox: list[_Unit] = []
@@ -125,7 +126,7 @@ class Writer:
             unit.answer()
 
     async def _attempt(self, units: list[_Unit], patience: Patience) -> None:
-        session = Session(self._database, await self.journal.head(), self._entropy.token(12).hex())
+        session = Session(self._database, await self.journal.head(), self._entropy.token(12).hex(), self.wording)
         self._crowded = session.head.step != self._last
         try:
             for unit in units:

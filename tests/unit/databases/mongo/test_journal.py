@@ -53,7 +53,7 @@ async def _run(url: str, story: Story) -> None:
 
 async def draw_up(database: Any, journal: Journal, *notes: Note | int, seal: str = "t") -> Record:
     """A step that puts these notes, and drops those that are numbers."""
-    head, draft = await journal.head(), Draft(database)
+    head, draft = await journal.head(), Draft(database, {})
     await draft.load(NOTES, [note if isinstance(note, int) else note.key for note in notes])
     for note in notes:
         if isinstance(note, int):
@@ -148,7 +148,7 @@ def test_a_step_that_no_document_can_hold_lies_in_parts(tell: Callable[[Story], 
 def test_a_draft_sees_what_it_wrote_and_takes_it_back(tell: Callable[[Story], None]) -> None:
     async def story(database: Any, journal: Journal) -> None:
         await take(database, journal, Note(1, "a"), Note(2, "b"))
-        draft = Draft(database)
+        draft = Draft(database, {})
         wanted: Choice[Note] = Choice(NOTES, {"text": "b"}, lambda note: note.text == "b", (("_id", 1),), tuple)
         await draft.load(NOTES, [1])
         mark = draft.mark()
@@ -165,7 +165,7 @@ def test_a_draft_sees_what_it_wrote_and_takes_it_back(tell: Callable[[Story], No
 
 
 def test_a_row_that_is_put_as_it_was_is_no_change() -> None:
-    draft = Draft(None)  # type: ignore[arg-type]
+    draft = Draft(None, {})  # type: ignore[arg-type]
     draft.learn(NOTES, {"_id": 1, "text": "a", "in": {"place": ""}})
     draft.put(NOTES, Note(1, "a"))
     assert draft.changes() == []
