@@ -35,7 +35,8 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/contract/test_postgres_limits.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
-	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos" $(wildcard tests/unit tests/contract)
+	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos and not servers" --ignore=tests/unit/bench \
+	  $(wildcard tests/unit tests/contract)
 
 check: .venv/.dev ## check format, lint, types, imports, house rules and docs
 	$(BIN)/ruff format --check $(SOURCES)

@@ -44,7 +44,10 @@ _TAIL: Final = """
 - Settling the last batch and claiming the next is one step, and so one commit.
 - Everything that waits at a moment shares one synced commit, whichever process it comes from.
 - The ready index holds ready tasks only; a full concurrency key or an avoided holder is not walked over.
-- Moves that are alike are one statement; an event is one row for its whole batch.
+- Moves that are alike are one statement; an event is one row for its whole batch. Holders that end a task and take the
+  next at the same moment are [served as one](../decisions/0047-exchanges-of-one-moment-are-run-as-one.md).
+- A process of functions tells what ended in lots, some milliseconds apart, and most of it by a number alone: each
+  telling would wake the node, and take the interpreter from the thread of its store.
 - A task that is plain but for its edges is stored in a stream, and edges of many parents are followed in one walk.
 
 ## What it costs

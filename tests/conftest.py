@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from types import FrameType
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,9 @@ from tests.servers.postgres import RUNNING, Missing, PostgresServer, RunningServ
 settings.register_profile("seeking", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("unhurried", settings.get_profile("seeking"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unhurried"))
+
+
+SERVERS: Final = frozenset({"postgres", "moto", "mongo", "mongo_replica"})
 
 
 class OutOfTime(BaseException):
@@ -43,6 +47,13 @@ def _end_test(strike: Callable[[int, FrameType | None], object], number: int, fr
         strike(number, frame)
     except pytest.fail.Exception as failed:
         raise OutOfTime(failed.msg) from None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a server of somebody else's make: it is not for a quick look."""
+    for item in items:
+        if SERVERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
 
 
 @pytest.fixture(scope="session")

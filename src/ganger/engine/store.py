@@ -29,9 +29,8 @@ Terms that hold for every operation:
   over and done in further steps by `tend`.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ganger.core.audit import Act, AuditLine
 from ganger.core.event import Event
@@ -68,6 +67,9 @@ from ganger.engine.request import (
     Touch,
     Value,
 )
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = [
     "AS_IT_SAYS",

@@ -13,6 +13,8 @@ from ganger.engine.store import Configure, QueueChange, Submission
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_server_has_no_file_but_this_machine_has_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

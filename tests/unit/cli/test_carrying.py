@@ -14,6 +14,8 @@ from ganger.core.task import NewTask
 from ganger.engine.engine import Engine
 from tests.unit.cli.console import Console
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other(tmp_path: Path) -> Console:

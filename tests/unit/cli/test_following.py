@@ -6,6 +6,8 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 
+import pytest
+
 from ganger.core.ids import TaskId
 from ganger.core.node import Registration
 from ganger.core.outcome import Fail, Hold, Succeed
@@ -14,6 +16,8 @@ from ganger.engine.engine import Engine
 from ganger.engine.settle import Settled
 from ganger.engine.store import Claim
 from tests.unit.cli.console import Console
+
+pytestmark = pytest.mark.slow
 
 DEADLINE = 30.0
 PROGRAM = "from ganger.cli.main import main; main()"

@@ -15,6 +15,8 @@ from ganger.engine.store import Claim
 from ganger.runtime.entropy import SystemEntropy
 from tests.unit.cli.console import Console
 
+pytestmark = pytest.mark.slow
+
 
 def _claim(console: Console, task: int) -> Lease:
     async def body(engine: Engine) -> Lease:

@@ -21,6 +21,8 @@ from ganger.engine.engine import Engine
 from ganger.engine.store import NODES_TOPIC, Claim
 from tests.unit.cli.console import Console
 
+pytestmark = pytest.mark.slow
+
 DEADLINE = 30.0
 PROGRAM = "from ganger.cli.main import main; main()"
 

@@ -14,6 +14,8 @@ from ganger.cli.printing import fold, lay_out
 from ganger.cli.words import read_duration, say_duration
 from tests.unit.cli.console import Console
 
+pytestmark = pytest.mark.slow
+
 
 def _see(words: list[str], columns: int, store: str, *, colours: bool = False) -> str:
     """What a command shows on a terminal of this width."""

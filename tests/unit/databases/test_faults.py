@@ -15,6 +15,8 @@ from ganger.testing.clock import FakeClock
 from ganger.testing.vfs import Fault, FaultVfs
 from tests.unit.databases.counter import Counted, Line, lines, open_counter, opened, read_file
 
+pytestmark = pytest.mark.slow
+
 KIB = 1024
 LIMITS = Limits(reserve_bytes=64 * KIB, checkpoint_pages=8)
 NUMBERS = itertools.count()

@@ -14,6 +14,8 @@ from ganger.engine.blob import Birth, BlobHash, BlobRef
 from ganger.engine.blobs.blocks import BLOCK, Digest, clip, count_blocks, recut, touch, trim
 from ganger.engine.blobs.seal import Seal, pack_seal, read_seal
 
+pytestmark = pytest.mark.slow
+
 CONTENT = hashlib.shake_128(b"blocks").digest(4 * BLOCK)
 NEAR_BLOCKS = st.one_of(
     st.integers(0, 3 * BLOCK), st.builds(lambda n, d: max(0, n * BLOCK + d), st.integers(0, 3), st.integers(-2, 2))

@@ -23,6 +23,8 @@ from ganger.runtime.disk import pass_by
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.clock import FakeClock, SeededEntropy
 
+pytestmark = pytest.mark.slow
+
 CONTENT = bytes(range(256)) * 10_000
 
 WRITER = """

@@ -182,6 +182,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Nodes.register": (nothing, lambda s, x: s.engine.nodes.register(Registration("bob", "t"))),
     "Nodes.beat": (nothing, lambda s, x: s.engine.nodes.beat(s.node.id, "token of ada")),
     "Nodes.drain": (nothing, lambda s, x: s.engine.nodes.drain("ada", by="test")),
+    "Nodes.limit": (nothing, lambda s, x: s.engine.nodes.limit("ada", 3, by="test")),
     "Nodes.resume": (nothing, lambda s, x: s.engine.nodes.resume("ada", by="test")),
     "Nodes.leave": (nothing, lambda s, x: s.engine.nodes.leave(s.node.id, "token of ada")),
 }

@@ -17,6 +17,8 @@ from ganger.runtime.entropy import SystemEntropy
 from ganger.wire.specs import CommandExits
 from tests.unit.node.guarded import CLOCK, PATH, PATIENCE, Diary, guardian_of, survivors, sweep, until
 
+pytestmark = pytest.mark.slow
+
 
 def make(folder: Path, epoch: int = 1) -> Errands:
     guardian = Guardian(Post(folder / "run"), epoch, SystemEntropy())

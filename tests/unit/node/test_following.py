@@ -17,6 +17,8 @@ from ganger.node.spool import LARGEST, Bell, Signal, Spool, SpoolKey, SpoolWrite
 from tests.unit.node.guarded import until
 from tests.unit.node.staffed import PATIENCE, Hall, HandExecutor, HandRun, enact
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "secret"
 
 

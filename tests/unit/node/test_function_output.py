@@ -15,6 +15,8 @@ from ganger.node.shipping import Readable
 from ganger.node.spool import SpoolKey, look
 from tests.unit.node.functional import PATIENCE, Works, perform
 
+pytestmark = pytest.mark.slow
+
 FENCE = Fence(7)
 SAID = {"stdout": b"out one\n", "stderr": b"err one\n", "log": b"log one\n"}
 

@@ -17,6 +17,8 @@ from ganger.node.functions.note import Note
 from tests.unit.node.functional import CLOCK, Works, appear, perform, works
 from tests.unit.node.guarded import until
 
+pytestmark = pytest.mark.slow
+
 
 def is_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE

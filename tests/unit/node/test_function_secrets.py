@@ -23,6 +23,8 @@ from tests.unit.node.functional import Works, perform
 from tests.unit.node.guarded import PATIENCE, assign, until
 from tests.unit.node.test_secrets import Known
 
+pytestmark = pytest.mark.slow
+
 VALUE = "hunter2-5000"
 SECRETS = Known({"db": VALUE, "number": "5000"})
 FENCE = Fence(7)

@@ -12,6 +12,8 @@ from ganger.node.spool import SpoolKey
 from tests.unit.node.functional import Works, perform
 from tests.unit.node.guarded import until
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_result_is_json_and_none_is_no_result(tmp_path: Path) -> None:
     async def scenario(works: Works) -> None:

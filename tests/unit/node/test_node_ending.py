@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import pytest
+
 from ganger.assembly.source import EngineSource
 from ganger.core.ids import Fence, TaskId
 from ganger.core.outcome import Release, Succeed
@@ -13,6 +15,8 @@ from ganger.node.source import Beaten
 from ganger.testing.clock import FakeClock
 from tests.unit.node.guarded import until
 from tests.unit.node.staffed import Hall, HandBatch, HandExecutor, enact
+
+pytestmark = pytest.mark.slow
 
 LONG: Final = 600_000
 """A lease with which the next beat is due after everybody has lost patience."""

@@ -3,12 +3,16 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from ganger.core.ids import TaskId
 from ganger.core.lease import Renewal
 from ganger.core.outcome import Succeed
 from ganger.core.state import Status
 from tests.unit.node.guarded import until
 from tests.unit.node.staffed import Hall, HandExecutor, enact
+
+pytestmark = pytest.mark.slow
 
 SHORT: dict[str, Any] = {"renewal": Renewal.TOUCH, "ttr": 1_000}
 

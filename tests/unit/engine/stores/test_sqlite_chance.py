@@ -14,6 +14,8 @@ from ganger.engine.stores.sqlite.dealing import SMALL
 from tests.unit.engine.stores.owner import Owner
 from tests.unit.engine.stores.twins import Twins, submit
 
+pytestmark = pytest.mark.slow
+
 
 class Chance:
     """A story of two stores, drawn from a seed: everything that can stand between a holder and a task is in it."""
