@@ -20,6 +20,7 @@ class RemoteQueues(Queues):
         self._store = store
         self._clock = clock
         self._known: Mapping[QueueId, Queue] | None = None
+        self._named: Mapping[str, Queue] = {}
         self._changes = 0
         self._unlisten = _do_nothing
         self._read_at = clock.now()
