@@ -10,6 +10,8 @@ LOCKED := pyproject.toml uv.lock scripts/bootstrap
 SOURCES := $(wildcard src tests bench examples scripts)
 WORKERS ?= 2
 ARGS ?=
+# A quick look does not wait for the disk, where there is another place.
+IN_MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
 FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 \
@@ -35,8 +37,8 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/contract/test_postgres_limits.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
-	$(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos and not servers" --ignore=tests/unit/bench \
-	  $(wildcard tests/unit tests/contract)
+	$(IN_MEMORY) $(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos and not servers" \
+	  -o tmp_path_retention_policy=failed --ignore=tests/unit/bench $(wildcard tests/unit tests/contract)
 
 check: .venv/.dev ## check format, lint, types, imports, house rules and docs
 	$(BIN)/ruff format --check $(SOURCES)
