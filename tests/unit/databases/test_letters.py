@@ -21,7 +21,7 @@ from ganger.databases.sqlite.place import LocalHost, Place
 from ganger.databases.sqlite.unit import ClientId
 from ganger.databases.sqlite.wire import Call, raw
 from ganger.testing import FakeClock
-from tests.unit.databases.actor import troupe
+from tests.unit.databases.actor import Actor, Troupe, troupe
 from tests.unit.databases.counter import Counted, Line, lines, open_counter, opened, read_file, until
 from tests.unit.databases.test_resending import Visit, owning
 
@@ -110,13 +110,18 @@ def test_a_letter_of_a_process_that_died_when_it_was_safe_is_run_by_the_owner(tm
     asyncio.run(scenario())
 
 
+async def post_to_stopped_owner(company: Troupe, path: Path) -> tuple[Actor, Actor]:
+    """An owner that is stopped, and a client that has posted twenty letters all the same."""
+    owner, client = await company.hire(path, rank=2), await company.hire(path, limits=EAGER)
+    await owner.stop()
+    assert (await client.ask("post", who="ada", count=20)) == {"posted": 20}
+    return owner, client
+
+
 def test_letters_are_run_when_process_and_owner_are_dead(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with troupe() as company:
-            owner = await company.hire(tmp_path / "c.db", rank=2)
-            client = await company.hire(tmp_path / "c.db", limits=EAGER)
-            await owner.stop()
-            assert (await client.ask("post", who="ada", count=20)) == {"posted": 20}
+            owner, client = await post_to_stopped_owner(company, tmp_path / "c.db")
             client.kill()
             owner.kill(signal.SIGKILL)
         async with opened(tmp_path / "c.db") as heir:
@@ -129,10 +134,7 @@ def test_letters_are_run_when_process_and_owner_are_dead(tmp_path: Path) -> None
 def test_letters_of_a_stopped_process_are_run_by_a_new_owner_and_not_again_when_it_goes_on(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with troupe() as company:
-            owner = await company.hire(tmp_path / "c.db", rank=2)
-            client = await company.hire(tmp_path / "c.db", limits=EAGER)
-            await owner.stop()
-            assert (await client.ask("post", who="ada", count=20)) == {"posted": 20}
+            owner, client = await post_to_stopped_owner(company, tmp_path / "c.db")
             await client.stop()
             owner.kill()
             async with opened(tmp_path / "c.db", rank=3) as heir:
