@@ -43,8 +43,8 @@ _TAIL: Final = """
 
 - Settling the last batch and claiming the next is one step, and so one commit.
 - Everything that waits at a moment shares one synced commit, whichever process it comes from.
-- A task that cannot be refused is safe in a [bag](../decisions/0048-a-submission-may-be-a-letter.md) of the process that
-  submits it, and needs no answer; a claim that waits is made
+- A task that cannot be refused is safe in a [bag](../decisions/0048-a-submission-may-be-a-letter.md) of the process
+  that submits it, and needs no answer; a claim that waits is made
   [by the commit that brings the task](../decisions/0052-a-claim-may-be-left-with-the-store.md).
 - The ready index holds ready tasks only; a full concurrency key or an avoided holder is not walked over.
 - Moves that are alike are one statement; an event is one row for its whole batch. Holders that end a task and take the
