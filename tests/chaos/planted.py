@@ -112,7 +112,7 @@ DISK: Final = (
     Bug(
         "a letter that met a full disk is dropped",
         "databases/sqlite/posting.py",
-        "if isinstance(outcome.error, _PASSING) and not self._is_closed:",
+        "if isinstance(outcome.error, PASSING) and not self._is_closed:",
         "if False:",
         (f"{_LETTERS}test_a_letter_that_meets_a_full_disk_is_run_when_there_is_space_again",),
     ),

@@ -83,13 +83,13 @@ def post_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Callabl
     """Check the tasks and see that they are safe, while the calling thread waits; the reply may come later."""
     check_tasks(tasks, limits)
     request = Submission(tuple(tasks))
-    if all(_stands_alone(task) for task in tasks):
+    if all(stands_alone(task) for task in tasks):
         return store.post_now(request)
     reply = store.submit_now(request)
     return lambda: reply
 
 
-def _stands_alone(task: NewTask) -> bool:
+def stands_alone(task: NewTask) -> bool:
     """Nothing but the end of its queue can keep it from being stored."""
     return task.key is None and not task.parents and not task.group and task.retry_of is None
 

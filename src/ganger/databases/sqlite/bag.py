@@ -31,6 +31,7 @@ from ganger.core.errors import StoreBroken
 from ganger.databases.sqlite.place import Place
 from ganger.databases.sqlite.unit import ClientId
 from ganger.databases.sqlite.wire import Call, Malformed, pack, unpack
+from ganger.runtime.disk import sync_folder
 
 _CHECK: Final = struct.Struct(">I")
 _LENGTH: Final = struct.Struct(">I")
@@ -100,7 +101,7 @@ class Bag:
             # A collector may have come before the lock, and have taken the empty file for one that was left behind.
             if not os.path.samestat(os.stat(self._path), os.fstat(made)):
                 raise OSError("the bag was taken away")
-            _sync_folder(self._place.folder)
+            sync_folder(self._place.folder)
         except OSError:
             os.close(made)
             self._path.unlink(missing_ok=True)
@@ -163,11 +164,3 @@ def _open_letter(frame: bytes) -> Call:
     if not isinstance(opened, Call):
         raise StoreBroken(f"a bag holds {type(opened).__name__}, which is no letter")
     return opened
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

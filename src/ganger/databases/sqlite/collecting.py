@@ -20,16 +20,16 @@ from typing import Final
 import msgspec
 
 from ganger.core.clock import Moment
-from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreUnavailable
+from ganger.core.errors import GangerError, StoreBroken
 from ganger.databases.sqlite.bag import read_letters
 from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.errors import PASSING
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.unit import ClientId, Identity, Outcome, Post, Unit
 from ganger.databases.sqlite.wire import Call
 
 _PAUSE_MS: Final = 50
 _LONGEST_PAUSE_MS: Final = 5_000
-_PASSING: Final = (StoreFull, StoreUnavailable, StoreBroken)
 
 
 class Found:
@@ -45,7 +45,7 @@ class Found:
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         """One of its letters was run, or was not."""
-        self._stays = self._stays or isinstance(outcome.error, _PASSING)
+        self._stays = self._stays or isinstance(outcome.error, PASSING)
         self._left -= 1
         self.close_if_done()
 

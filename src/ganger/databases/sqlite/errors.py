@@ -17,6 +17,9 @@ from ganger.core.errors import (
     encode,
 )
 
+PASSING: Final = (StoreFull, StoreUnavailable, StoreBroken)
+"""What may be otherwise the next time: a letter that met one of these is not refused for good."""
+
 _ADVICE: Final[tuple[tuple[type[Exception], type[StoreError], str], ...]] = (
     (apsw.FullError, StoreFull, "the disk is full: free some space"),
     (apsw.NotADBError, StoreNotADatabase, "the file is not a SQLite database: name another file"),

@@ -38,6 +38,7 @@ from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.runway import Runway
 from ganger.databases.sqlite.statements import load_queries
 from ganger.databases.sqlite.versions import FORMAT
+from ganger.runtime.disk import sync_folder
 
 
 class OwnedFile:
@@ -299,11 +300,7 @@ def _configure(connection: apsw.Connection) -> None:
 def _sync_folder(place: Place) -> None:
     """A new file is there after a power cut only if its folder was synced."""
     try:
-        descriptor = os.open(place.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(place.folder)
     except OSError as error:
         raise explain(error, place) from error
 

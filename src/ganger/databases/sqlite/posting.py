@@ -10,15 +10,14 @@ that the caller hears what is the matter.
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from ganger.core.errors import StoreBroken, StoreClosed, StoreFull, StoreUnavailable
+from ganger.core.errors import StoreClosed
 from ganger.databases.sqlite.bag import Bag
 from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.errors import PASSING
 from ganger.databases.sqlite.unit import Blocked, Identity, Outcome, Post, Unit
 from ganger.databases.sqlite.wire import Call, raw
-
-_PASSING: Final = (StoreFull, StoreUnavailable, StoreBroken)
 
 
 class Letter(Blocked):
@@ -110,7 +109,7 @@ class Posting:
 
     def note(self, unit: Unit, outcome: Outcome) -> bool:
         """On the serving thread: whether the letter has to be sent again."""
-        if isinstance(outcome.error, _PASSING) and not self._is_closed:
+        if isinstance(outcome.error, PASSING) and not self._is_closed:
             with self._changed:
                 self._waiting.append(unit)
                 if len(self._waiting) == 1:

@@ -13,6 +13,7 @@ from typing import Final
 from ganger.core.errors import GangerError
 from ganger.core.task import NewTask
 from ganger.engine.store import Submitted
+from ganger.engine.submit import stands_alone
 from ganger.engine.tracing import CONTEXT
 from ganger.faces.http.express import Ride
 from ganger.faces.http.grants import Grant, Need
@@ -59,9 +60,8 @@ class PlainNodes:
             (draft,) = requests.draft_nodes(nodes, {name: queue.id})
         except GangerError:
             return None  # the long way says what is wrong
-        task = draft.task
-        alone = not (draft.data or draft.webhook or task.parents or task.group or task.key)
-        return task if alone else None
+        is_plain = not (draft.data or draft.webhook) and stands_alone(draft.task)
+        return draft.task if is_plain else None
 
     async def _store(self) -> None:
         try:
