@@ -63,7 +63,7 @@ class Engine:
     ) -> None:
         self.store = store
         self.limits = limits
-        self.queues = Queues(store, clock)
+        self.queues = Queues(store, clock, limits)
         self.nodes = Nodes(store, limits)
         self._clock = clock
         self._witness = witness

@@ -7,7 +7,8 @@ class Limits(NamedTuple):
     """Sizes are bytes, texts characters, times milliseconds.
 
     `payload` is the largest spec, result or datum that a store keeps by itself; larger content is a blob. `inline` is
-    from where on data and output go to the blobs if there are some. `wait_ids` bounds one wait.
+    from where on data and output go to the blobs if there are some. `wait_ids` bounds one wait. A queue with more tasks
+    than `queue_at_once` is not deleted in one step.
     """
 
     payload: int = 1 << 20
@@ -21,3 +22,4 @@ class Limits(NamedTuple):
     reason: int = 10_000
     labels: int = 100
     shortest_ttr: int = 1_000
+    queue_at_once: int = 10_000

@@ -17,6 +17,8 @@ from ganger.core.ids import QueueId
 from ganger.core.queue import FOREVER, Policy, Queue, check_policy
 from ganger.engine.audit import act
 from ganger.engine.checks import check_delay, check_retry
+from ganger.engine.emptying import empty, may_empty
+from ganger.engine.limits import Limits
 from ganger.engine.store import QUEUES_TOPIC, RESET_TOPIC, Configure, QueueChange, Store
 
 PLAIN: Final = Policy()
@@ -25,9 +27,10 @@ PLAIN: Final = Policy()
 class Queues:
     """The queues of one store. Each change names who made it (`by`) and is in the audit log in the same step."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
         self._store = store
         self._clock = clock
+        self._limits = limits
         self._known: Mapping[QueueId, Queue] | None = None
         self._named: Mapping[str, Queue] = {}
         self._changes = 0
@@ -134,10 +137,19 @@ class Queues:
         return await self._configure(QueueChange(queue, paused_until=Wall(0)), done)
 
     async def delete(self, queue: QueueId, *, by: str, drop: bool = False) -> None:
-        """Remove it; with `drop` its waiting tasks are cancelled first. Uses: configure."""
+        """Remove it; with `drop` its waiting tasks are cancelled first. Uses: counts, find, exchange, edit, configure.
+
+        One that holds much is paused and emptied step by step; if that is cut off, delete it again.
+        """
+        await self._lighten(queue, by, drop)
         request = Configure(queue=QueueChange(queue, delete=True, drop=drop), act=act(by, "queue.delete", queue=queue))
         await self._store.configure(request)
         self._forget()
+
+    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> None:
+        if await may_empty(self._store, queue, self._limits.queue_at_once, drop=drop):
+            await self.pause(queue, by=by)
+            await empty(self._store, queue)
 
     async def _configure(self, change: QueueChange, done: Act) -> Queue:
         reply = await self._store.configure(Configure(queue=change, act=done))

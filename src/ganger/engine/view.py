@@ -25,7 +25,7 @@ class View:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
-        self.queues = Queues(store, clock)
+        self.queues = Queues(store, clock, _LIMITS)
         self.nodes = Nodes(store, _LIMITS)
         self._places = Places(store, None, _LIMITS)
 

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from ganger.core.errors import BadName, BadNumber, BadPolicy, QueueAmbiguous, QueueInUse, QueueNotFound
-from ganger.core.ids import QueueId
+from ganger.core.graph import Edge
+from ganger.core.ids import Position, QueueId
+from ganger.core.outcome import Succeed
 from ganger.core.queue import FOREVER, Policy
+from ganger.core.state import Status
 from ganger.engine.engine import Engine
+from ganger.engine.limits import Limits
 from ganger.testing.clock import SeededEntropy
 from tests.unit.engine.stage import Stage, play
 
@@ -121,6 +125,39 @@ def test_a_queue_in_use_is_deleted_only_when_its_tasks_are_dropped() -> None:
             await stage.engine.queues.get(stage.queue.id)
 
     play(scenario)
+
+
+def test_a_large_queue_is_emptied_in_steps_before_it_goes() -> None:
+    async def scenario(stage: Stage) -> None:
+        ids = await stage.submit_many(2_500)
+        other = await stage.engine.queues.create("other", by="ann")
+        (heir,) = await stage.submit(stage.task(queue=other.id, parents=(Edge(ids[-1]),)))
+        await stage.engine.settle([(await stage.take_one(), Succeed())])
+        before = (await stage.engine.events(Position(0), 10_000))[-1].position
+        await stage.engine.queues.delete(stage.queue.id, by="ann", drop=True)
+        told = [event for event in await stage.engine.events(before, 10_000) if event.queue == stage.queue.id]
+        assert max(len(event.entries) for event in told) <= 1_000
+        with pytest.raises(QueueNotFound):
+            await stage.engine.queues.get(stage.queue.id)
+        assert (await stage.engine.tasks([ids[0], ids[-1]])) == [None, None]
+        assert await stage.status(heir) == Status.CANCELLED
+        assert (await stage.audit_actions())[-2:] == ["queue.pause", "queue.delete"]
+
+    play(scenario, limits=Limits(queue_at_once=1_000))
+
+
+def test_a_large_queue_in_use_is_left_as_it_is() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(1_001)
+        await stage.take()
+        for drop in (False, True):
+            with pytest.raises(QueueInUse):
+                await stage.engine.queues.delete(stage.queue.id, by="ann", drop=drop)
+        (tally,) = [tally for tally in (await stage.engine.counts())[0] if tally.queue == stage.queue.id]
+        assert tally.by_status[Status.QUEUED] == 1_000
+        assert not (await stage.engine.queues.get(stage.queue.id)).paused_until
+
+    play(scenario, limits=Limits(queue_at_once=1_000))
 
 
 @pytest.mark.parametrize("name", ["", " x", "a\nb", "x" * 10_000])

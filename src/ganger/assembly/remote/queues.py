@@ -32,6 +32,9 @@ class RemoteQueues(Queues):
             self._read_at = self._clock.now()
         return await super()._load()
 
+    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> None:
+        """The far engine does that."""
+
 
 def _do_nothing() -> None:
     return
