@@ -104,7 +104,7 @@ def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
             spec = task[2]
             if task[1] not in kinds or spec.__class__ is not bytes or len(spec) > payload:
                 _check_head(task, limits)
-            if task[_HEAD:] != _TAIL and (task[_EDGES] is not shared or not _is_plain_but_edges(task)):
+            if task[_HEAD:] != _TAIL and not _is_fine(tasks, index, shared):
                 _check_tail(task, limits)
                 if task.parents or task.group:
                     related.append(index)
@@ -120,6 +120,18 @@ def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
 def _check_head(task: NewTask, limits: Limits) -> None:
     checks.check_kind(task.kind)
     checks.check_size("spec", task.spec, limits.payload)
+
+
+def _is_fine(tasks: Sequence[NewTask], index: int, shared: tuple[Edge, ...]) -> bool:
+    """Is it plain, with edges that were looked at before, or with one edge that leads back to a task before it?"""
+    task = tasks[index]
+    edges = task.parents
+    if not _is_plain_but_edges(task):
+        return False
+    if edges is shared or len(edges) != 1:
+        return edges is shared
+    parent, on = edges[0]
+    return type(parent) is int and -index <= parent < 0 and on in _ONS and tasks[-parent - 1][1] != Kind.GROUP
 
 
 def _is_plain_but_edges(task: NewTask) -> bool:

@@ -58,6 +58,19 @@ def test_a_unit_that_is_refused_leaves_nothing_and_hurts_nobody(tmp_path: Path) 
     run(scenario())
 
 
+def test_units_that_one_caller_hands_in_together_are_answered_each_in_its_place(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path / "counter.db") as shared:
+            assert await shared.call_each("submit", []) == []
+            first, second = await shared.call_each("submit", [Line("ada", 1), Line("bob", 2)])
+            assert (first, second) == (1, 2)
+            refused = await shared.call_each("refuse", [Line("ada", n) for n in range(3)])
+            assert [(type(error), error.fields["ids"]) for error in refused] == [(DuplicateKey, [n]) for n in range(3)]
+            assert await shared.read(lines) == [("ada", 1), ("bob", 2)]
+
+    run(scenario())
+
+
 def test_a_refusal_alone_in_its_group_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with opened(tmp_path / "counter.db") as shared:

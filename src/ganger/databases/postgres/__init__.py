@@ -1,10 +1,10 @@
 """PostgreSQL: a pool, transactions whose outcome is always known, migrations, wake-ups, the server's time."""
 
+from ganger.databases.migrations import Migration, load_migrations
 from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.database import Database, NeedsToRunAlone, RunAgain, Session
 from ganger.databases.postgres.literals import write_bytes, write_numbers, write_words
-from ganger.databases.postgres.migrate import Migration, load_migrations
-from ganger.databases.postgres.statements import load_queries
+from ganger.databases.statements import load_queries
 from ganger.databases.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
 
 __all__ = [

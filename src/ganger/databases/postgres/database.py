@@ -25,9 +25,10 @@ import asyncpg
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import StoreClosed
 from ganger.databases.listeners import Listeners, Told
+from ganger.databases.migrations import Migration
 from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.errors import CONFLICTS, LOST, translate, unavailable
-from ganger.databases.postgres.migrate import Migration, migrate
+from ganger.databases.postgres.migrate import migrate
 from ganger.databases.postgres.receipts import Writer, Writers, is_stored
 from ganger.databases.postgres.standby import Behind, Standby
 from ganger.databases.postgres.waking import Crier, Ear, Pulse

@@ -4,48 +4,14 @@ All that is missing runs in one transaction under an advisory lock: whoever come
 role without the right to make tables may open a database that is up to date.
 """
 
-import hashlib
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ganger.core.clock import Wall
-from ganger.core.errors import MigrationChanged, StoreError, StoreNewerVersion
+from ganger.core.errors import StoreNewerVersion
+from ganger.databases.migrations import Migration
 from ganger.databases.postgres.address import Address
-from ganger.databases.postgres.statements import Q, list_files
-
-_NUMBERED: Final = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
-
-
-@dataclass(frozen=True)
-class Migration:
-    """One step of a schema. Once released it never changes."""
-
-    number: int
-    name: str
-    sql: str
-
-    @cached_property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.sql.encode()).hexdigest()
-
-
-def load_migrations(package: str, folder: str) -> tuple[Migration, ...]:
-    """The files `NNNN_name.sql` of a package's folder, in order: 1, 2, 3, ... without a gap."""
-    found = sorted((_read_migration(file) for file in list_files(package, folder)), key=lambda each: each.number)
-    if [each.number for each in found] != list(range(1, len(found) + 1)):
-        raise StoreError(f"the migrations in {package}/{folder} are not numbered 1, 2, 3, ... without a gap")
-    return tuple(found)
-
-
-def _read_migration(file: Path) -> Migration:
-    match = _NUMBERED.fullmatch(file.name)
-    if match is None:
-        raise StoreError(f"a migration is called NNNN_name.sql, not {file.name}")
-    return Migration(int(match["number"]), match["name"], file.read_text("utf-8"))
+from ganger.databases.postgres.statements import Q
 
 
 async def migrate(connection: Any, address: Address, migrations: Sequence[Migration], wall: Wall) -> None:
@@ -81,15 +47,5 @@ def _missing(migrations: Sequence[Migration], known: dict[int, str]) -> list[Mig
             f"a newer version of Ganger has used this schema ({newer} migrations more): upgrade this one", by=newer
         )
     for migration in migrations:
-        if known.get(migration.number, migration.checksum) != migration.checksum:
-            raise _changed(migration)
+        migration.check_ran(known.get(migration.number, migration.checksum))
     return [migration for migration in migrations if migration.number not in known]
-
-
-def _changed(migration: Migration) -> MigrationChanged:
-    return MigrationChanged(
-        f"migration {migration.number} ({migration.name}) ran on this schema with other text: "
-        "undo the edit and write a new migration",
-        number=migration.number,
-        name=migration.name,
-    )

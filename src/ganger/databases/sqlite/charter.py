@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ganger.databases.sqlite.migrate import Migration
+from ganger.databases.migrations import Migration
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.versions import mark_of
 

@@ -13,8 +13,8 @@ from ganger.databases.sqlite.copying import check_integrity
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import LocalHost, Place
-from ganger.databases.sqlite.statements import load_queries
 from ganger.databases.sqlite.versions import FORMAT, PROTOCOL
+from ganger.databases.statements import load_queries
 
 
 class Examined(NamedTuple):

@@ -36,8 +36,8 @@ from ganger.databases.sqlite.place import Place, explain
 from ganger.databases.sqlite.receipts import keep_receipts_of
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.runway import Runway
-from ganger.databases.sqlite.statements import load_queries
 from ganger.databases.sqlite.versions import FORMAT
+from ganger.databases.statements import load_queries
 from ganger.runtime.disk import sync_folder
 
 

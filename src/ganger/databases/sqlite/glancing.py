@@ -28,8 +28,8 @@ from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import LocalHost, Place, refuse_place
-from ganger.databases.sqlite.statements import load_query
 from ganger.databases.sqlite.versions import FORMAT, PROTOCOL, mark_of
+from ganger.databases.statements import load_query
 
 T = TypeVar("T")
 

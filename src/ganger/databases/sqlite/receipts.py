@@ -6,7 +6,7 @@ from typing import Final
 
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.place import find_bags
-from ganger.databases.sqlite.statements import load_queries
+from ganger.databases.statements import load_queries
 
 _YOUNGEST_MS: Final = 60 * 60_000
 

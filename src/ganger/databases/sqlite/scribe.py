@@ -35,6 +35,7 @@ from ganger.databases.sqlite.operation import Entry, Mark, Session
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.standing import Stood
 from ganger.databases.sqlite.unit import Identity, Outcome, Unit
+from ganger.databases.sqlite.widening import run_wide
 
 Answer = tuple[Unit, Outcome]
 _START = Mark(0, 0)
@@ -250,7 +251,7 @@ class Scribe:
 
     def _store_receipts(self) -> None:
         if self._receipts:
-            self._file.connection.executemany(self._file.queries["remember_unit"], self._receipts)
+            run_wide(self._file.connection, self._file.queries["remember_unit"], self._receipts)
             self._receipts.clear()
 
     def _abandon(self, session: Session, error: Exception) -> GroupLost:

@@ -11,13 +11,13 @@ import apsw
 
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import ForkedHandle, GangerError
+from ganger.databases.migrations import Migration
 from ganger.databases.sqlite.charter import Charter, Prepare
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.fork import abandon_in_child
 from ganger.databases.sqlite.inbox import Inbox
 from ganger.databases.sqlite.limits import DEFAULT_LIMITS, Limits
 from ganger.databases.sqlite.listeners import Listeners, Told
-from ganger.databases.sqlite.migrate import Migration
 from ganger.databases.sqlite.operation import Catalogue, Operation, Session
 from ganger.databases.sqlite.place import Host, LocalHost, Place
 from ganger.databases.sqlite.posting import Letter, Posting
@@ -25,7 +25,7 @@ from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
 from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.steward import Steward
-from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Unit, Waiter
+from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Party, Seated, Unit, Waiter
 from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Rank
 
@@ -136,6 +136,14 @@ class SharedFile:
         future: asyncio.Future[Any] = loop.create_future()
         self._post(operation, request, Awaited(loop, future), loop)
         return await future
+
+    async def call_each(self, operation: str, requests: Sequence[Any]) -> list[Any]:
+        """As many units at once, each as by `call`: the reply or the error of each, in their order."""
+        loop = asyncio.get_running_loop()
+        party = Party(loop, len(requests))
+        for seat, request in enumerate(requests):
+            self._post(operation, request, Seated(party, seat), loop)
+        return await party.future if requests else []
 
     def call_blocking(self, operation: str, request: Any, timeout: float | None = None) -> Any:
         """As `call`, from a plain thread. After the timeout StoreUnavailable: the unit may still be done."""

@@ -94,6 +94,34 @@ class Awaited(NamedTuple):
         post.add(self.loop, self.future, outcome)
 
 
+class Party:
+    """One coroutine that waits for several units, and is woken when all of them are done."""
+
+    __slots__ = ("_left", "_loop", "_replies", "future")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, units: int) -> None:
+        self.future: asyncio.Future[list[Any]] = loop.create_future()
+        self._loop = loop
+        self._replies: list[Any] = [None] * units
+        self._left = units
+
+    def tell(self, seat: int, outcome: Outcome, post: Post) -> None:
+        self._replies[seat] = outcome.value if outcome.error is None else outcome.error
+        self._left -= 1
+        if not self._left:
+            post.add(self._loop, self.future, Outcome(self._replies))
+
+
+class Seated(NamedTuple):
+    """One unit of a party."""
+
+    party: Party
+    seat: int
+
+    def tell(self, outcome: Outcome, post: Post) -> None:
+        self.party.tell(self.seat, outcome, post)
+
+
 class Blocked:
     """A plain thread that waits."""
 

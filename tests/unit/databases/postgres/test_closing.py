@@ -7,7 +7,7 @@ import pytest
 from ganger.core.errors import StoreError
 from ganger.databases.postgres import Database, Session, write_bytes, write_numbers, write_words
 from ganger.databases.postgres.database import UNSEALED
-from tests.unit.databases.postgres.test_database import Cut, add, read, run
+from tests.unit.databases.postgres.counter import LostReply, add, read, run
 
 CLOSING = "UPDATE counter SET n = n + 10 WHERE id = 2"
 
@@ -42,18 +42,7 @@ def test_one_that_fails_takes_the_step_back(postgres_url: Callable[[], str]) -> 
 @pytest.mark.parametrize(("arrives", "tries"), [(True, 1), (False, 2)])
 def test_a_lost_reply_to_it_is_found_out(postgres_url: Callable[[], str], arrives: bool, tries: int) -> None:
     async def tell(database: Database) -> None:
-        made = 0
-
-        async def work(session: Session) -> int:
-            nonlocal made
-            made += 1
-            await add(session)
-            session.closing = CLOSING
-            if made == 1:
-                session.connection = Cut(session.connection, arrives)
-            return made
-
-        assert await database.transact(work, "adding") == tries
+        assert await database.transact(LostReply(arrives, CLOSING), "adding") == tries
         assert (await read(database, 1), await read(database, 2)) == (1, 10)
 
     run(postgres_url(), tell)

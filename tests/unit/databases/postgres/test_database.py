@@ -1,9 +1,7 @@
 """A PostgreSQL database: opened by many at once, and every transaction ends with a known outcome."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -16,75 +14,7 @@ from ganger.core.errors import (
     StoreUnavailable,
 )
 from ganger.databases.postgres import Database, Migration, NeedsToRunAlone, RunAgain, Session
-from ganger.runtime.clock import SystemClock
-from ganger.runtime.entropy import SystemEntropy
-
-MADE = Migration(
-    1, "made", "CREATE TABLE counter (id integer PRIMARY KEY, n integer); INSERT INTO counter VALUES (1, 0), (2, 0)"
-)
-PULSE = "SELECT coalesce(sum(n), 0)::bigint FROM counter"
-PATIENCE = 60.0
-
-
-@asynccontextmanager
-async def opened(url: str, *migrations: Migration, patience: float = PATIENCE) -> AsyncIterator[Database]:
-    async def pulse(connection: Any) -> tuple[int, bool]:
-        return int(await connection.fetchval(PULSE)), False
-
-    database = await Database.open(
-        url, migrations or (MADE,), SystemClock(), SystemEntropy(), pulse=pulse, patience=patience
-    )
-    try:
-        yield database
-    finally:
-        await database.close()
-
-
-def run(url: str, tell: Callable[[Database], Awaitable[None]], patience: float = PATIENCE) -> None:
-    async def story() -> None:
-        async with opened(url, patience=patience) as database:
-            await tell(database)
-
-    asyncio.run(story())
-
-
-async def add(session: Session, row: int = 1) -> None:
-    await session.connection.execute("UPDATE counter SET n = n + 1 WHERE id = $1", row)
-    await session.connection.execute(
-        "UPDATE receipt SET n = $1 WHERE writer = $2", session.writer.n, session.writer.name
-    )
-    session.sealed = True
-
-
-async def read(database: Database, row: int = 1) -> int:
-    async def ask(connection: Any) -> int:
-        return int(await connection.fetchval("SELECT n FROM counter WHERE id = $1", row))
-
-    return await database.read(ask, "reading")
-
-
-async def end_others(connection: Any) -> None:
-    """Break every other connection, as a restart of the server would."""
-    await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-
-
-class Cut:
-    """A connection whose commit is answered by silence: before it arrives, or after it is done."""
-
-    def __init__(self, connection: Any, arrives: bool) -> None:
-        self._connection = connection
-        self._arrives = arrives
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    async def execute(self, sql: str, *bindings: Any) -> Any:
-        if sql.endswith("COMMIT"):
-            if self._arrives:
-                await self._connection.execute(sql)
-            self._connection.terminate()
-            raise ConnectionResetError("the cable was cut")
-        return await self._connection.execute(sql, *bindings)
+from tests.unit.databases.postgres.counter import MADE, LostReply, add, opened, read, run
 
 
 def test_eight_that_start_at_once_migrate_once(postgres_url: Callable[[], str]) -> None:
@@ -133,24 +63,28 @@ def test_a_migration_that_fails_leaves_nothing(postgres_url: Callable[[], str]) 
 
 def test_two_that_lock_each_other_out_both_get_through(postgres_url: Callable[[], str]) -> None:
     async def tell(database: Database) -> None:
-        met = asyncio.Barrier(2)
+        met, through = asyncio.Barrier(2), asyncio.Event()
         tries = 0
 
         async def cross(session: Session, rows: tuple[int, int]) -> None:
             nonlocal tries
             tries += 1
+            # The one that was sent back holds nothing yet, so the other gets through; else they might meet once more.
+            sent_back = tries > 2
+            if sent_back:
+                await through.wait()
             await add(session, rows[0])
-            if tries <= 2:
+            if not sent_back:
                 await met.wait()
             await add(session, rows[1])
 
-        await asyncio.gather(
-            database.transact(lambda session: cross(session, (1, 2)), "crossing"),
-            database.transact(lambda session: cross(session, (2, 1)), "crossing"),
-        )
+        async def go(rows: tuple[int, int]) -> None:
+            await database.transact(lambda session: cross(session, rows), "crossing")
+            through.set()
+
+        await asyncio.gather(go((1, 2)), go((2, 1)))
         assert (await read(database, 1), await read(database, 2)) == (2, 2)
-        # The one that was sent back may come to its first row before the other does, and then they meet once more.
-        assert tries >= 3
+        assert tries == 3
 
     run(postgres_url(), tell)
 
@@ -176,17 +110,7 @@ def test_a_connection_that_breaks_before_the_commit_costs_another_try(postgres_u
 @pytest.mark.parametrize(("arrives", "tries"), [(True, 1), (False, 2)])
 def test_a_lost_reply_to_a_commit_is_found_out(postgres_url: Callable[[], str], arrives: bool, tries: int) -> None:
     async def tell(database: Database) -> None:
-        made = 0
-
-        async def work(session: Session) -> int:
-            nonlocal made
-            made += 1
-            await add(session)
-            if made == 1:
-                session.connection = Cut(session.connection, arrives)
-            return made
-
-        assert await database.transact(work, "adding") == tries
+        assert await database.transact(LostReply(arrives), "adding") == tries
         assert await read(database) == 1
 
     run(postgres_url(), tell)

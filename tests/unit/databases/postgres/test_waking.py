@@ -7,7 +7,7 @@ from typing import Any
 
 from ganger.databases.postgres.database import Database, Session
 from ganger.databases.postgres.waking import APART, RESET, Crier
-from tests.unit.databases.postgres.test_database import add, end_others, opened
+from tests.unit.databases.postgres.counter import add, end_others, opened
 
 PATIENCE = 60.0
 

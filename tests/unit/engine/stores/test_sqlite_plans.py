@@ -24,6 +24,7 @@ EXPECTED = {
     "ready_named": [f"task USING {KEY} (rowid=?)"],
     "ready_lanes": ["task USING COVERING INDEX task_ready (queue=?)", "t USING COVERING INDEX task_ready (queue=? AND"],
     "claim_take": [f"task USING {KEY} (rowid=?)"],
+    "claim_take_few": [f"task USING {KEY} (rowid=?)"],
     "claim_take_many": [f"task USING {KEY} (rowid=?)"],
     "leased_by_node": ["task USING COVERING INDEX task_leased (holder=?)"],
     "leased_by_nodes": ["task USING COVERING INDEX task_leased (holder=?)"],

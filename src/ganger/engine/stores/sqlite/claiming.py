@@ -246,7 +246,10 @@ def _lease(step: Step, chosen: Iterable[Chosen]) -> None:
         # An end of their own is written only for those that have one: it has an index, which the others need not touch.
         if touched := array("q", [head[3] for head in heads if head[11]]):
             step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
-    step.run_many(Q.claim_take, few)
+    if len(few) == 1:
+        step.run(Q.claim_take, few[0])
+    else:
+        step.run_many(Q.claim_take_few, few)
 
 
 def _target(request: Claim) -> int:

@@ -16,7 +16,7 @@ from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
-from ganger.engine.stores.sqlite.moving import Row, apply
+from ganger.engine.stores.sqlite.moving import Row, apply, read_some
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
@@ -196,7 +196,7 @@ def _below(step: Step, top: Row) -> list[Row]:
     found, frontier = {top.id: top}, [top.id]
     while frontier:
         below = {child for task in frontier for child, _ in step.run(Q.children_of, (task,))} - found.keys()
-        rows = [Row._make(row) for row in step.run(Q.moves_read, (apsw.carray(array("q", below)),))] if below else []
+        rows = read_some(step, list(below)) if below else []
         waiting = {row.id: row for row in rows if row.status in WAITING}
         found |= waiting
         frontier = list(waiting)

@@ -90,6 +90,9 @@ class Links:
     def _count_kids(self, families: list[tuple[Edge, ...]], first: int) -> Iterator[int]:
         """A parent for each child that it gets. The elders of a large join are set aside: each gets just this one."""
         for parents in families:
+            if len(parents) == 1:
+                yield self.resolve(parents[0][0])
+                continue
             edges = self._distinct(parents)
             if len(edges) >= _MANY and max(edges) < first:
                 self._elders.append(array("q", edges))
@@ -145,11 +148,25 @@ class Links:
                 few += [(parent, child, on) for child in children]
             else:
                 run(Q.edge_insert_brood, (parent, on, apsw.carray(children)))
-        if few:
-            self.step.run_many(Q.edge_insert, few)
+        self._store_few(few)
         for parents, on, children in self._joins:
             for child in children:
                 run(Q.edge_insert_join, (child, on, apsw.carray(parents)))
+
+    def _store_few(self, edges: Iterable[tuple[int, int, str]]) -> None:
+        """Those of a chain are many whose children are equally far from their parents."""
+        apart: dict[tuple[int, str], array[int]] = {}
+        for parent, child, on in edges:
+            if (parents := apart.get((child - parent, on))) is None:
+                parents = apart[child - parent, on] = array("q")
+            parents.append(parent)
+        few: list[tuple[int, int, str]] = []
+        for (distance, on), parents in apart.items():
+            if len(parents) < _MANY:
+                few += [(parent, parent + distance, on) for parent in parents]
+            else:
+                self.step.run(Q.edge_insert_chain, (distance, on, apsw.carray(parents)))
+        self.step.run_many(Q.edge_insert, few)
 
     def _distinct(self, parents: tuple[Edge, ...]) -> dict[int, str]:
         """Edges by id. Two may lead to one task, where a key gave one that was there: the last of them counts."""

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import apsw
+import msgspec
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
@@ -51,6 +52,9 @@ class Row(NamedTuple):
     limit_key: str | None
     waits: int
     kill: int
+
+
+_ROWS: Final = msgspec.json.Decoder(list[Row])
 
 
 class Shape(NamedTuple):
@@ -111,8 +115,12 @@ def read_rows(step: Step, moves: Sequence[Move]) -> Rows:
     """What the moves need to know of their tasks, of those that are there."""
     if not moves:
         return {}
-    ids = array("q", [move[0] for move in moves])
-    return {row[0]: row for row in map(Row._make, step.run(Q.moves_read, (apsw.carray(ids),)))}
+    return {row[0]: row for row in read_some(step, [move[0] for move in moves])}
+
+
+def read_some(step: Step, ids: Sequence[int]) -> list[Row]:
+    """Those of at least one task that are there. They come as one value, see `bulk`."""
+    return _ROWS.decode(step.run(Q.moves_read, (apsw.carray(array("q", ids)),)).get)
 
 
 def refusal(move: Move, verdict: str) -> GangerError:

@@ -15,7 +15,7 @@ from ganger.core.lane import Lane
 from ganger.core.node import Node
 from ganger.core.queue import Policy
 from ganger.core.state import LEASED
-from ganger.databases.sqlite import Session
+from ganger.databases.sqlite import Session, run_wide
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.rows import Shelved, node_from, shelved_from
 
@@ -144,7 +144,7 @@ class Shelf:
         ]
         rows += [(*key, self.tally[key]) for key in self.dirty_tally & self.tally.keys()]
         rows += [(*name, self.counters[name]) for name in self.dirty_counters & self.counters.keys()]
-        session.connection.executemany(Q.book_set, rows)
+        run_wide(session.connection, Q.book_set, rows)
         self.dirty_tally.clear()
         self.dirty_counters.clear()
 

@@ -1,6 +1,6 @@
 """One step: what a unit of work collects while it runs, written at its end."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -12,7 +12,7 @@ from ganger.core.ids import NodeId
 from ganger.core.lane import Lane
 from ganger.core.node import Node
 from ganger.core.state import Status
-from ganger.databases.sqlite import Session
+from ganger.databases.sqlite import Session, run_wide
 from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.shelf import Shelf, TallyKey
@@ -62,8 +62,9 @@ class Step:
     def run(self, sql: str, bindings: Any = None) -> apsw.Cursor:
         return self.session.connection.execute(sql, bindings)
 
-    def run_many(self, sql: str, rows: Iterable[Any]) -> None:
-        self.session.connection.executemany(sql, rows)
+    def run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """A statement with one row of VALUES, for all these rows."""
+        run_wide(self.session.connection, sql, rows)
 
     def count(self, queue: int, status: int, n: int) -> None:
         key = (queue, status)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ganger.core.audit import AuditLine
 from ganger.core.clock import Clock, Entropy
+from ganger.core.errors import GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -114,6 +115,9 @@ class SqliteStore:
     async def exchange(self, request: Exchange) -> Exchanged:
         exchanged: Exchanged = await self.file.call("exchange", request)
         return exchanged
+
+    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
+        return await self.file.call_each("exchange", requests)
 
     def attend(
         self, request: Exchange, topics: Sequence[str]

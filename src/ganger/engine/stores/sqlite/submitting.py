@@ -1,6 +1,6 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
@@ -16,6 +16,7 @@ from ganger.core.state import Status
 from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
 from ganger.databases.sqlite import Session, Together
 from ganger.engine.store import INLINE_SPEC, Past, Submission, Submitted
+from ganger.engine.stores.sqlite.bulk import Runs
 from ganger.engine.stores.sqlite.cascade import Cascade
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
@@ -131,7 +132,6 @@ class Births:
         self.existing = existing
         self.first = step.shelf.next_task - len(tasks)
         self.entries: dict[int, list[EntryRow]] = {}
-        self.linked: list[tuple[object, ...]] = []
         self.doomed: list[tuple[TaskId, str]] = []
         self.groups: list[TaskId] = []
         self.related = [
@@ -143,9 +143,7 @@ class Births:
 
     def store(self) -> None:
         step = self.step
-        step.run_many(Q.task_insert_plain, self._rows())
-        if self.linked:
-            step.run_many(Q.task_insert_linked, self.linked)
+        self._store_tasks()
         self.links.store(self.first)
         self._tell_elders()
         if self.members:
@@ -168,9 +166,9 @@ class Births:
                 if (group := self._open_group(self.tasks[index])) is not None:
                     cascade.leave_group(group, 1, is_unhappy(past.status, past.reason))
 
-    def _rows(self) -> Iterator[tuple[object, ...]]:
-        """The rows of plain tasks, streamed; the others are stored on the way. Spelt out for its heat."""
-        wall, kids, pasts, path = self.step.wall, self.links.kids, self.pasts, Path(0, "", 0, 1, [])
+    def _store_tasks(self) -> None:
+        """The tasks that are plain but for edges in runs, the others on the way. Spelt out for its heat."""
+        kids, pasts, path, runs = self.links.kids, self.pasts, Path(0, "", 0, 1, []), Runs(self.step)
         for index, task in enumerate(self.tasks):
             number, spec = self.ids[index], task[2]
             if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC or number in pasts:
@@ -182,14 +180,12 @@ class Births:
                     continue
                 path = found
             queue, _, lane, sign, entries = path
+            status, waits, below = -2, 0, 0
             if task[5] or number in kids:
-                status, waits = self._link(number, task[5])
-                entries.append((number, status, 0, None))
-                row = (number, queue, lane, status, task[3], number * sign, spec, wall, wall)
-                self.linked.append((*row, waits, kids.get(number, 0)))
-            else:
-                entries.append((number, -2, 0, None))
-                yield number, queue, lane, -2, task[3], number * sign, spec, wall, wall
+                (status, waits), below = self._link(number, task[5]), kids.get(number, 0)
+            entries.append((number, status, 0, None))
+            runs.add(number, (queue, lane, status, task[3], sign, waits, below), spec)
+        runs.finish()
 
     def _path(self, task: NewTask) -> "Path | None":
         """Where tasks of this queue and kind go that have nothing but edges; None if there is more to them."""

@@ -1,1 +1,1 @@
-UPDATE task SET kids = kids + ? WHERE id = ?
+UPDATE task SET kids = kids + column1 FROM (VALUES (?, ?)) WHERE id = column2

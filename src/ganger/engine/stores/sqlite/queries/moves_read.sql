@@ -1,2 +1,4 @@
-SELECT id, queue, lane, status, fence, holder, until, kids, grp, limit_key, waits, kill
+SELECT json_group_array(json_array(
+    id, queue, lane, status, fence, holder, until, kids, grp, limit_key, waits, kill
+))
 FROM task WHERE id IN carray(?)

@@ -1,2 +1,0 @@
-INSERT INTO task (id, queue, lane, status, priority, rank, spec, created, modified)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
