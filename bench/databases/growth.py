@@ -13,7 +13,8 @@ from pathlib import Path
 
 import asyncpg
 
-from bench.databases.postgres import SLOTS, clear, fill, join, open_engine, run
+from bench.databases.crowd import SLOTS, join, run
+from bench.databases.postgres import clear, fill, open_engine
 from bench.ganger_engine import Worker
 from bench.peers.postgres_server import USER
 from ganger.core.clock import Wall

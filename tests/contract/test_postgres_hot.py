@@ -31,9 +31,11 @@ def test_claims_and_settles_of_a_drain_leave_the_indexes_of_their_tasks_alone(po
 
     async def tell(stores: list[PostgresStore]) -> None:
         first = scene(stores[0])
-        queue, node = await first.queue(), await first.node(lease=LONG)
+        queue = await first.queue()
+        # Each with a node of its own: exchanges of one node would be gathered.
+        nodes = [await first.node(f"n{number}", lease=LONG) for number in range(SLOTS)]
         await first.submit(*[plain(queue)] * TASKS)
-        await asyncio.gather(*(_drain(stores[0], node, queue) for _ in range(SLOTS)))
+        await asyncio.gather(*(_drain(stores[0], node, queue) for node in nodes))
         updates, hot = await _await_updates(url, "task", 2 * TASKS)
         assert updates == 2 * TASKS
         assert hot >= SHARE * updates

@@ -1,6 +1,7 @@
 """A schema that an older version made is brought up to date with the tasks that are in it."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -36,12 +37,41 @@ VALUES
     (4, 1, 1, 1, 1024, 4, '', 1, 1, 1, NULL, NULL, NULL, false),
     (5, 1, 1, -2, 1024, 5, '', 1, 1, 0, NULL, NULL, 'k', true),
     (6, 1, 1, 2, 1024, 6, '', 1, 1, 1, NULL, NULL, NULL, false);
+UPDATE task SET last = 1, claimed = 2, started = 3, ended = 4, waits = 5, kids = 6, failures = 7, grp = 8, batch = 9,
+    attempts = 10, crashes = 11, reserves = 12, timeouts = 13, releases = 14, buries = 15, kicks = 16, delay = 17,
+    retry = '18', timeout = 19, ttr = 20, description = '21', percent = 22, info = '23', reason = '24', retry_of = 25,
+    spec = '26', key = '27' WHERE id = 4;
+GRANT SELECT, INSERT ON task TO PUBLIC;
 INSERT INTO book VALUES (1, '-2', 2), (1, '0', 1), (1, '-8', 1), (1, '1', 1), (1, '2', 1);
 """
 
 
 def test_tasks_of_an_older_schema_are_claimed_settled_and_found(postgres_url: Callable[[], str]) -> None:
     asyncio.run(_tell(postgres_url()))
+
+
+def test_every_value_of_a_task_and_every_right_on_them_is_kept(postgres_url: Callable[[], str]) -> None:
+    asyncio.run(_compare(postgres_url()))
+
+
+async def _compare(url: str) -> None:
+    before = await _live_before(url)
+    store = await PostgresStore.open(url, SystemClock(), SystemEntropy())
+    try:
+        after = await store._read(_read_tasks)
+        assert [{name: task[name] for name in old} for task, old in zip(after, before, strict=True)] == before
+        rights = ("SELECT", "INSERT", "UPDATE", "DELETE")
+        assert [await store._read(_may(right)) for right in rights] == [True, True, False, False]
+    finally:
+        await store.close()
+
+
+async def _read_tasks(connection: Any) -> list[dict[str, Any]]:
+    return [json.loads(row[0]) for row in await connection.fetch("SELECT to_json(task) FROM task ORDER BY id")]
+
+
+def _may(right: str) -> Callable[[Any], Any]:
+    return lambda connection: connection.fetchval("SELECT has_table_privilege('public', 'task', $1)", right)
 
 
 async def _tell(url: str) -> None:
@@ -62,11 +92,13 @@ async def _tell(url: str) -> None:
         await store.close()
 
 
-async def _live_before(url: str) -> None:
+async def _live_before(url: str) -> list[dict[str, Any]]:
+    """Tasks of an older version, as they are stored."""
     older = load_migrations(postgres.__name__, "migrations")[:BEFORE_PLACES]
     database = await Database.open(url, older, SystemClock(), SystemEntropy(), pulse=_stand_still)
     try:
         await database.read(lambda connection: connection.execute(LIVED), "living")
+        return await database.read(_read_tasks, "reading")
     finally:
         await database.close()
 

@@ -19,12 +19,14 @@ from ganger.assembly.key import open_key
 from ganger.assembly.location import is_remote, is_served, locate_own
 from ganger.assembly.plugins import read_plugins
 from ganger.assembly.registry import Parts, make_far_source, open_far, open_parts
+from ganger.assembly.retention import read_retention
 from ganger.assembly.secrets import open_secrets
 from ganger.assembly.settings import Settings
 from ganger.assembly.source import EngineSource, has_no_plugins
 from ganger.assembly.tracing import trace_attempts
 from ganger.core.clock import Clock, Entropy
 from ganger.core.ids import Fence, TaskId
+from ganger.core.node import DEFAULT_LEASE
 from ganger.core.task import Kind
 from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
@@ -58,11 +60,17 @@ PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _TURN: Final = 0.001
 _LOT: Final = 20_000
 _COMMANDS: Final = frozenset({Kind.COMMAND, Kind.SHELL})
+_PATIENT: Final = frozenset({"postgresql", "postgres"})
+PATIENT_LEASE: Final = 120_000
+"""A node can trust two thirds of it at any time: so what runs outlives a minute without the database server."""
+USUAL: Final = FunctionOptions(Path())
+"""How functions run where nobody says how; the folder is that of the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWishes:
-    """What else a node may be told. `folder` None: beside the store. `processes` execute functions.
+    """What else a node may be told. `folder` None: beside the store. `processes` execute functions, and `functions`
+    says all else of how they do, but where.
 
     `paths` are where functions and plugins are looked for first. `plugins` False ignores queues that name one. `named`
     says what some plugins are, besides the settings. `home` is where commands run and what they find in their
@@ -76,6 +84,7 @@ class NodeWishes:
     named: Mapping[str, str] = field(default_factory=dict)
     home: Home | None = None
     upkeep: bool = True
+    functions: FunctionOptions = USUAL
 
 
 PLAIN: Final = NodeWishes()
@@ -107,7 +116,8 @@ async def open_node(
         folder = NodeFolder.open(_place(stack, settings, options, wishes), ground.entropy)
         stack.callback(folder.close)
         trace = trace_attempts(settings, ground.engine, telemetry)
-        options = replace(options, sign=ground.sign, joined=folder.note_node, trace=trace)
+        lease = _choose_lease(settings, options.lease)
+        options = replace(options, lease=lease, sign=ground.sign, joined=folder.note_node, trace=trace)
         wishes = replace(wishes, named={**read_plugins(settings.plugins), **wishes.named})
         bench = _Bench(ground, folder, options, wishes, telemetry)
         told = _tell_store(settings)
@@ -120,6 +130,12 @@ async def open_node(
             stack.push_async_callback(service.stop)
             await service.start()
         yield opened
+
+
+def _choose_lease(settings: Settings, asked: int) -> int:
+    """As long as the node asks for; one that does not care gets a longer one where the store is behind a network."""
+    is_patient = asked == DEFAULT_LEASE and settings.store.partition(":")[0] in _PATIENT
+    return PATIENT_LEASE if is_patient else asked
 
 
 def _tune() -> None:
@@ -174,7 +190,7 @@ async def _upkeep(
     probes = Probes(None if errands is None else errands.run, bench.options.labels)
     stack.callback(probes.close)
     return (
-        keep_up(parts.store, parts.clock, telemetry=telemetry),
+        keep_up(parts.store, parts.clock, read_retention(settings), telemetry=telemetry),
         Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
         Judge(engine, parts.clock, probes, telemetry=telemetry),
         Scheduler(engine, parts.clock, telemetry=telemetry),
@@ -274,9 +290,8 @@ class _Bench(NamedTuple):
         return self.wishes.home or find_home()
 
     def _make_functions(self, source: EngineSource, reporting: Reporting) -> FunctionExecutor:
-        options = FunctionOptions(
-            self.folder.path / FUNCTIONS, processes=self.wishes.processes, paths=self.wishes.paths
-        )
+        folder, wishes = self.folder.path / FUNCTIONS, self.wishes
+        options = replace(wishes.functions, folder=folder, processes=wishes.processes, paths=wishes.paths)
         return FunctionExecutor(
             options,
             self.ground.clock,

@@ -30,7 +30,10 @@ from ganger.node.source import Beaten
 from ganger.runtime.service import Service
 
 BEATS: Final = 3
-"""So many in the time of one lease."""
+"""So many in the time of one lease, at least."""
+
+LONGEST: Final = 15.0
+"""Seconds between two beats at most: of a long lease the more can be trusted, the later it was renewed."""
 
 NUDGE: Final = 0.5
 PROMPT: Final = 0.1
@@ -116,7 +119,7 @@ class Beating(Service):
 
     def _due(self) -> float:
         """When to beat, by all that was heard so far: also while the last beat was on its way."""
-        rest = self._lease / BEATS
+        rest = min(self._lease / BEATS, LONGEST)
         if self._is_followed:
             rest = min(rest, PROMPT)
         elif self._is_stirred or self._is_nudged:

@@ -32,6 +32,7 @@ from ganger.engine.stores.postgres import reading
 from ganger.engine.stores.postgres.editing import edit
 from ganger.engine.stores.postgres.exchanging import exchange
 from ganger.engine.stores.postgres.finding import find
+from ganger.engine.stores.postgres.gathering import Gathering
 from ganger.engine.stores.postgres.inbox import open_inbox
 from ganger.engine.stores.postgres.joining import configure, is_beat, lose
 from ganger.engine.stores.postgres.leases import Leases
@@ -55,6 +56,7 @@ class PostgresStore:
         self._time = timekeeper
         self._shelves = Shelves()
         self._leases = Leases()
+        self._gathering = Gathering(self._exchange)
         self._letters = False
         """Has a step seen letters that nobody has opened since?"""
 
@@ -122,7 +124,7 @@ class PostgresStore:
         return await self._step(submit, request, alone=is_woven(request))
 
     async def exchange(self, request: Exchange) -> Exchanged:
-        done = await self._exchange(request)
+        done = await self._gathering.exchange(request)
         # Only where nothing was done that a failure of this would hide: whoever is busy leaves the letters to upkeep.
         if request == Exchange(claim=request.claim) and not done.claimed and await self._open_inbox():
             done = await self._exchange(request)

@@ -1,13 +1,5 @@
 WITH gone AS (
-    DELETE FROM ready WHERE ctid = ANY(ARRAY(
-        SELECT found.place FROM task,
-        LATERAL (
-            SELECT ready.ctid AS place FROM ready
-            WHERE ready.queue = task.queue AND ready.lane = task.lane AND ready.priority = task.priority AND ready.rank = task.rank
-            LIMIT 1
-        ) AS found
-        WHERE task.id = ANY($6::bigint[])
-    ))
+    DELETE FROM ready WHERE ctid = ANY(ARRAY(SELECT place FROM ready_place WHERE task = ANY($6::bigint[])))
 ), held AS (
     INSERT INTO lease (holder, task, queue) SELECT $2, row.id, row.queue FROM unnest($6::bigint[], $7::bigint[]) AS row (id, queue)
 )

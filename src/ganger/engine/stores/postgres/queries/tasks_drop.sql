@@ -6,17 +6,6 @@ WITH edges AS (DELETE FROM edge WHERE parent = ANY($1::bigint[])),
          WHERE task.id = ANY($1::bigint[]) AND task.key IS NOT NULL AND task_key.key = task.key
      ),
      outputs AS (DELETE FROM output WHERE task = ANY($1::bigint[]) RETURNING size),
-     places AS (
-         DELETE FROM ready WHERE ctid = ANY(ARRAY(
-             SELECT found.place FROM task,
-             LATERAL (
-                 SELECT ready.ctid AS place FROM ready
-                 WHERE ready.queue = task.queue AND ready.lane = task.lane AND ready.priority = task.priority
-                     AND ready.rank = task.rank
-                 LIMIT 1
-             ) AS found
-             WHERE task.id = ANY($1::bigint[])
-         ))
-     ),
+     places AS (DELETE FROM ready WHERE ctid = ANY(ARRAY(SELECT place FROM ready_place WHERE task = ANY($1::bigint[])))),
      tasks AS (DELETE FROM task WHERE id = ANY($1::bigint[]))
 SELECT coalesce(sum(size), 0)::bigint FROM outputs
