@@ -1,6 +1,7 @@
 """Guardians end, are stopped and are killed; the node notices, and nothing runs that nobody keeps."""
 
 import asyncio
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -39,6 +40,18 @@ def test_a_guardian_with_nothing_to_keep_ends(tmp_path: Path) -> None:
         await until(lambda: not guardian.is_running() or guardian.status() == psutil.STATUS_ZOMBIE)
         assert not (tmp_path / "run" / "journal").exists()
         assert not (tmp_path / "run" / "guardian.sock").exists()
+
+    asyncio.run(check())
+
+
+def test_nobody_else_may_speak_to_a_guardian_or_look_into_its_folder(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with executor(tmp_path) as made:
+            await run(made, assign(1, shell("echo hush")))
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()}
+            assert modes["guardian.sock"] == 0o600
+            assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+            assert not any(mode & 0o077 for mode in modes.values()), modes
 
     asyncio.run(check())
 

@@ -18,7 +18,7 @@ from ganger.node.pausing import Pause
 from ganger.node.slots import Slots
 from ganger.runtime.service import Service
 
-GATHER: Final = 0.004
+GATHER: Final = 0.007
 """Seconds; a little more than lie between two settles."""
 
 LOOK: Final = 1.0

@@ -23,7 +23,7 @@ from ganger.node.slots import Slots
 from ganger.node.source import Finished, Taken
 from ganger.runtime.service import Service
 
-GATHER: Final = 0.003
+GATHER: Final = 0.006
 """Seconds between two settles of a node that is well supplied, or supplied by a stream."""
 
 

@@ -24,6 +24,8 @@ from ganger.wire.specs import CommandSpec, Limits, ShellSpec, decode
 
 _LONGEST_ARGUMENT: Final = 100_000
 _LARGEST: Final = 1 << 62
+_FEWEST_AHEAD: Final = 16
+"""On a few slots so many short ones last for the milliseconds until the node was told of ends and has sent others."""
 
 
 class Home(NamedTuple):
@@ -48,8 +50,8 @@ class CommandExecutor:
 
     @property
     def ahead(self) -> int:
-        """Two for each slot: the guardian has the next at hand when a slot is free, and need not wait for the node."""
-        return 2 * self._slots if self._guardian.has_queue else 0
+        """Enough that the guardian has the next at hand when a slot is free, and need not wait for the node."""
+        return max(_FEWEST_AHEAD, 2 * self._slots) if self._slots and self._guardian.has_queue else 0
 
     @property
     def spool(self) -> Spool:

@@ -1,6 +1,6 @@
 """Executes Python functions in warm processes: see `node/functions` for who does what there.
 
-Where a function runs: where its spec says, else in a process of its own kind. An async function whose spec says nothing
+Where a function runs: where its spec says, else where the node's options do. An async function whose spec says nothing
 is found out by the process that is asked to execute it, is sent to the loop, and goes there at once from then on.
 """
 
@@ -92,7 +92,8 @@ class FunctionExecutor:
     @property
     def room(self) -> int:
         # The others are filled by what is found when it is there: room is what the usual case needs.
-        return max(crew.room for mode, crew in self._crews.items() if mode is Mode.PROCESS or not crew.is_idle)
+        usual = self._options.mode
+        return max(crew.room for mode, crew in self._crews.items() if mode is usual or not crew.is_idle)
 
     @property
     def spool(self) -> Spool:
@@ -141,7 +142,7 @@ class FunctionExecutor:
         if self._on_loop or says_mode:
             self._sort(errands)
         else:
-            self._crews[Mode.PROCESS].add(errands)
+            self._crews[self._options.mode].add(errands)
         self._tick_soon()
 
     def _sort(self, errands: Sequence[Errand]) -> None:
@@ -155,7 +156,7 @@ class FunctionExecutor:
         route = _read_route(spec)
         if route.mode in _NAMES:
             return _NAMES[route.mode]
-        return Mode.LOOP if route.path in self._on_loop else Mode.PROCESS
+        return Mode.LOOP if route.path in self._on_loop else self._options.mode
 
     def _bounce(self, errands: Sequence[Errand], path: str) -> None:
         self._on_loop.add(path)

@@ -9,6 +9,8 @@ How an end becomes an outcome, where the guardian has not ended it (`guardian.ru
 | left an answer that is none, or a status below 1 | Fail, code 2, never tried again |
 | ended without an answer | Fail, code 2, with what it exited with |
 | its plugin is not here any more | Release, after a while: another node may have it |
+
+What its process exited with is left as the data `exit`: its code, -1 if a signal ended it, -3 if it was never started.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ import msgspec
 
 from ganger.core.errors import BadInput
 from ganger.core.outcome import LARGEST_CODE, Fail, Outcome, Release, Succeed
-from ganger.core.task import PLUGIN
+from ganger.core.task import EXIT, PLUGIN
 from ganger.node.executor import Assignment, Ended
 from ganger.node.guardian.messages import End, Start
 from ganger.node.guardian.remote import Guardian
@@ -34,6 +36,8 @@ from ganger.wire.specs import PluginSpec, decode
 
 _GONE_PAUSE: Final = 30_000
 _GRACE: Final = 5_000
+_SIGNALLED: Final = b"-1"
+_NOT_STARTED: Final = b"-3"
 
 
 class Papers(NamedTuple):
@@ -115,7 +119,7 @@ class PluginExecutor:
             task, masks = describe(assignment, self._secrets)
             papers.write(task, masks)
         except BadInput as error:
-            return NeverRan(assignment, Fail(reason=str(error), again=False))
+            return NeverRan(assignment, Fail(reason=str(error), again=False), {EXIT: _NOT_STARTED})
         return self._take_on(await self._guardian.start(self._order(assignment, self._known[name], papers, masks)))
 
     def _order(self, assignment: Assignment, plugin: Plugin, papers: Papers, masks: list[bytes]) -> Start:
@@ -154,7 +158,7 @@ def describe(assignment: Assignment, secrets: Secrets) -> tuple[bytes, list[byte
 
 def conclude(end: End, papers: Papers, spool: Path) -> Ended:
     """How the attempt ended, by the table above, with what it said."""
-    printed = read_small(end, spool)
+    printed = read_small(end, spool) | _tell_exit(end)
     if end.why != "exit" or end.signal is not None:
         return Ended(judge(end), printed, tuple(end.streams))
     answer, why = _read_answer(papers.answer)
@@ -168,6 +172,15 @@ def conclude(end: End, papers: Papers, spool: Path) -> Ended:
         (spool / f"{end.task}.{end.fence}.{name}").write_bytes(text)
     small = {name: text for name, text in {**printed, **said}.items() if len(text) <= SMALL}
     return Ended(_judge_answer(answer), small, tuple({**end.streams, **said}))
+
+
+def _tell_exit(end: End) -> dict[str, bytes]:
+    """What its process exited with, as task runners of Disbatch put it; nothing if that is not known."""
+    if end.why == "program":
+        return {EXIT: _NOT_STARTED}
+    if end.signal is not None:
+        return {EXIT: _SIGNALLED}
+    return {} if end.code is None else {EXIT: str(end.code).encode()}
 
 
 def _judge_silence(end: End, why: str | None) -> Outcome:

@@ -11,8 +11,9 @@ from typing import Final
 
 from ganger.node.guardian.mark import Mark
 from ganger.node.guardian.messages import Key
-from ganger.node.guardian.tree import kill_tree, read_children_of_thread
+from ganger.node.guardian.tree import kill_tree
 
+_CHUNK: Final = 1 << 16
 STRAY: Final = 0
 OVER: Final = -1
 """Serials of no attempt: of a process without a mark, and of one whose attempt is over."""
@@ -25,6 +26,8 @@ class Floor:
     def __init__(self, mark: Mark) -> None:
         self._mark = mark
         self._own = os.getpid()
+        # Orphans are given to our first thread, which is also the one that spawns.
+        self._children = os.open(f"/proc/{self._own}/task/{self._own}/children", os.O_RDONLY | os.O_CLOEXEC)
         self._serials: dict[int, int] = {}
         self._suspects: dict[int, set[int]] = {}
 
@@ -33,8 +36,7 @@ class Floor:
         elsewhere; `running` has the serial of each attempt that is not over.
         """
         found: dict[int, list[int]] = {}
-        # Orphans are given to our first thread, which is also the one that spawns.
-        for pid in read_children_of_thread(self._own, str(self._own)):
+        for pid in self._list_children():
             if pid not in mains and not self._reap(pid):
                 found.setdefault(self._serial(pid, running), []).append(pid)
         if over := found.pop(OVER, None):
@@ -42,6 +44,12 @@ class Floor:
         if strays := found.pop(STRAY, None):
             self._clear_strays(strays, set(running.values()))
         return found
+
+    def _list_children(self) -> list[int]:
+        text = b""
+        while part := os.pread(self._children, _CHUNK, len(text)):
+            text += part
+        return [int(pid) for pid in text.split()]
 
     @property
     def has_strays(self) -> bool:

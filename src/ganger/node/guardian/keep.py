@@ -1,6 +1,7 @@
 """The attempts of one node: begun, watched, ended, proven dead, told, and kept in mind until the node has them safe."""
 
 import heapq
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from ganger.node.guardian.floor import Floor, Orphans
 from ganger.node.guardian.killing import ask, force, is_over
 from ganger.node.guardian.loop import ONCE, Eyes
 from ganger.node.guardian.messages import End, Fault, FromGuardian, Grew, Key, Listing, Start, Started, Stop, Stuck
+from ganger.node.guardian.obituary import is_dead
 from ganger.node.guardian.spawn import CannotStart, Spawner
 from ganger.node.guardian.taps import CHUNK, Pipes, Tap
 from ganger.node.masking import mask_text
@@ -25,6 +27,8 @@ STARTS_PER_TURN: Final = 16
 TELL_EVERY: Final = 20
 SAY_AFTER: Final = 3
 """So many ms an attempt has run before the node is told that it does: most that end sooner are told by their end."""
+
+TRY_AGAIN: Final = 250
 
 STUCK_AFTER: Final = 5_000
 
@@ -141,6 +145,8 @@ class Keep:
         """Do what follows from what happened."""
         now = self._tools.clock.now()
         self._must_look |= child_died
+        if child_died:
+            self._gone += [attempt for attempt in self._fresh.values() if not attempt.ended and is_dead(attempt)]
         self._bury(now)
         if self._must_look:
             self._must_look = False
@@ -183,11 +189,11 @@ class Keep:
     def _launch(self, order: Start, now: int) -> None:
         tools = self._tools
         cap = tools.cap if order.caps.output is None else min(tools.cap, order.caps.output)
-        cell = tools.spawner.lend_cell()
+        cell = tools.spawner.lend_cell(order)
         pipes = Pipes(tools.spool, order.key, cap, order.merge, order.masks)
         attempt = Attempt(order, self._serial, now, pipes, cell)
         try:
-            attempt.pid, attempt.pidfd = tools.spawner.spawn(order, self._serial, cell, pipes.writers)
+            attempt.pid = tools.spawner.spawn(order, self._serial, cell, pipes.writers)
         except BaseException:
             pipes.close(self._buffer)
             tools.spawner.give_back(cell)
@@ -199,7 +205,6 @@ class Keep:
         self._attempts[attempt.key] = attempt
         self._by_serial[attempt.serial] = attempt
         self._serials[attempt.key] = attempt.serial
-        self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt), ONCE)
         for tap in attempt.pipes.taps:
             self._watch(attempt, tap)
         self._tools.books.begin(attempt)
@@ -213,6 +218,23 @@ class Keep:
         fresh, self._fresh, self._say_at = self._fresh, {}, NEVER
         for attempt in fresh.values():
             self._tell(attempt.started())
+            if not attempt.ended:
+                self._settle_in(attempt, now)
+
+    def _settle_in(self, attempt: Attempt, now: int) -> None:
+        """It is not one of those that end at once: see to it that its end is seen however many run, and give it a cell.
+        What cannot be had is no reason to end it: until it has a descriptor, the signal tells of its end.
+        """
+        try:
+            attempt.pidfd = os.pidfd_open(attempt.pid)
+        except OSError:
+            self._fresh[attempt.key], self._say_at = attempt, now + TRY_AGAIN
+            return
+        self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt), ONCE)
+        try:
+            attempt.cell = attempt.cell or self._tools.spawner.lodge(attempt.pid)
+        except OSError as error:
+            self._tell(Fault(f"task {attempt.order.task} cannot be put into a cgroup: {error}"))
 
     def _never_began(self, order: Start, why: str, text: str, code: int | None = None) -> None:
         end = End(order.task, order.fence, why, mask_text(text, order.masks), code, serial=self._serial)
@@ -260,7 +282,8 @@ class Keep:
 
     def _bury(self, now: int) -> None:
         for attempt in self._gone:
-            self._tools.eyes.let_go(attempt.pidfd)
+            if attempt.pidfd >= 0:
+                self._tools.eyes.let_go(attempt.pidfd)
             self._dying[attempt.key] = attempt
         if self._gone:
             self._tools.books.bury(self._gone, now)

@@ -16,9 +16,14 @@ _USAGE: Final = ctypes.c_long * 36
 """As much as any `struct rusage` takes; the first five numbers are the CPU times and the largest size of memory."""
 
 
+def is_dead(attempt: Attempt) -> bool:
+    """Has its own process ended? Asked without reaping it."""
+    return os.waitid(os.P_PID, attempt.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 def note_death(attempt: Attempt) -> None:
     """Take the exit code or signal without reaping, and what is to blame if it used too much."""
-    found = os.waitid(os.P_PIDFD, attempt.pidfd, os.WEXITED | os.WNOWAIT)
+    found = os.waitid(os.P_PID, attempt.pid, os.WEXITED | os.WNOWAIT)
     if found is None:
         raise RuntimeError(f"process {attempt.pid} is not dead")
     if found.si_code == os.CLD_EXITED:
@@ -56,4 +61,5 @@ def _read_usage(pid: int) -> Usage:
 
 def reap(attempt: Attempt) -> None:
     os.waitpid(attempt.pid, 0)
-    os.close(attempt.pidfd)
+    if attempt.pidfd >= 0:
+        os.close(attempt.pidfd)

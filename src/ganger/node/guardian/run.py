@@ -21,9 +21,10 @@ A guardian that is killed takes all its attempts along, guilty or not. They coun
 died do: one of them may have killed it, and a task that kills whoever takes it must not go round for ever.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from signal import Signals
+from types import MappingProxyType
 from typing import Final
 
 from ganger.core.clock import Moment
@@ -39,6 +40,7 @@ SMALL: Final = 64 * 1024
 """A stream of at most so many bytes is handed over whole with the end."""
 
 _MACHINE_PAUSE: Final = 1_000
+_NO_DATA: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class GuardedRun:
@@ -98,10 +100,10 @@ class GuardedRun:
 class NeverRan:
     """An attempt that could not be begun: it has ended as soon as it is looked at."""
 
-    def __init__(self, assignment: Assignment, outcome: Outcome) -> None:
+    def __init__(self, assignment: Assignment, outcome: Outcome, data: Mapping[str, bytes] = _NO_DATA) -> None:
         self.task = assignment.claimed.id
         self.fence = assignment.claimed.fence
-        self._ended = Ended(outcome)
+        self._ended = Ended(outcome, data)
 
     async def begun(self) -> None:
         """It never will."""

@@ -37,7 +37,7 @@ GLANCE: Final = 250
 """While anything runs, the clocks are looked at so often (ms): a wait does not count the time the machine slept."""
 
 
-HOLD: Final = 2
+HOLD: Final = 4
 """So many ms the node may be told later while there are orders at hand, and it is not needed for the next one."""
 
 
@@ -68,7 +68,8 @@ def guard(charge: Charge, clock: Clock, ready: Callable[[], None]) -> None:
     eyes.catch(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
     door = Door(charge.folder.listen(), eyes, cgroups is not None)
     books = Books(journal, past)
-    tools = Tools(charge.folder.spool, charge.cap, clock, eyes, Floor(mark), Spawner(mark, cgroups), books)
+    spawner = Spawner(mark, cgroups, charge.isolation is Isolation.CGROUP)
+    tools = Tools(charge.folder.spool, charge.cap, clock, eyes, Floor(mark), spawner, books)
     keep = Keep(tools, past.serial, _loudly(door.tell))
     ready()
     Watchman(charge, clock, eyes, door, keep).serve()

@@ -61,24 +61,40 @@ class Program(NamedTuple):
 class Spawner:
     """Starts programs for one guardian."""
 
-    def __init__(self, mark: Mark, cgroups: Cgroups | None) -> None:
+    def __init__(self, mark: Mark, cgroups: Cgroups | None, is_strict: bool) -> None:
         self._mark = mark
         self._cgroups = cgroups
+        self._is_strict = is_strict
         self._null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._real_time = resource.getrlimit(resource.RLIMIT_RTTIME)
         # Each attempt needs a few descriptors of ours; programs get the bound that we were given.
         self._take_files(self._files[1])
 
-    def lend_cell(self) -> Cell | None:
-        return self._cgroups.lend() if self._cgroups else None
+    def lend_cell(self, order: Start) -> Cell | None:
+        """What it is born in: a cell where that is insisted on, or where its memory is bounded."""
+        if self._cgroups is None or not (self._is_strict or order.caps.memory is not None):
+            return None
+        return self._cgroups.lend()
+
+    def lodge(self, pid: int) -> Cell | None:
+        """A cell for a process that runs already. OSError: it stays where it is."""
+        if self._cgroups is None:
+            return None
+        cell = self._cgroups.lend()
+        try:
+            cell.admit(pid)
+        except OSError:
+            self._cgroups.give_back(cell)
+            raise
+        return cell
 
     def give_back(self, cell: Cell | None) -> None:
         if self._cgroups is not None and cell is not None:
             self._cgroups.give_back(cell)
 
-    def spawn(self, order: Start, serial: int, cell: Cell | None, writers: list[int]) -> tuple[int, int]:
-        """The pid of the program and a descriptor of it. CannotStart: the task is at fault. OSError: the machine is."""
+    def spawn(self, order: Start, serial: int, cell: Cell | None, writers: list[int]) -> int:
+        """The pid of the program. CannotStart: the task is at fault. OSError: the machine is."""
         environment = order.environment | {VARIABLE: self._mark.variable(order.task, order.fence)}
         stdin = None if order.stdin is None else _hold(order.stdin)
         script = None if order.script is None else _hold(order.script)
@@ -86,14 +102,13 @@ class Spawner:
             _enter(order.cwd)
             path = find_program(order.argv[0] if order.argv else "", environment.get("PATH", _PLAIN_PATH))
             ports = Ports(self._null if stdin is None else stdin, writers[0], writers[-1], script)
-            pid = self._bear(Program(path, order.argv, environment, ports, _bound(order, cell)), serial, cell)
+            return self._bear(Program(path, order.argv, environment, ports, _bound(order, cell)), serial, cell)
         finally:
             # Whoever stands in a folder keeps its filesystem from being unmounted.
             os.chdir("/")
             for fd in (stdin, script):
                 if fd is not None:
                     os.close(fd)
-        return pid, _hold_process(pid)
 
     def _bear(self, program: Program, serial: int, cell: Cell | None) -> int:
         """For a moment we are what the program shall be: marked, in its cell, with fewer files."""
@@ -112,16 +127,6 @@ class Spawner:
     def _take_files(self, soft: int) -> None:
         if self._files[0] != self._files[1]:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, self._files[1]))
-
-
-def _hold_process(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        # Without a descriptor we could not see its end: then it must not have begun.
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        raise
 
 
 def _bound(order: Start, cell: Cell | None) -> Bounds:
