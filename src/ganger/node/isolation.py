@@ -4,8 +4,9 @@ A child that daemonises leaves its session, its process group and its parent beh
 whose it is. What does:
 
 - *The subreaper.* Whoever loses its parent becomes our child. Nothing below us can get out from below us by forking.
-- *The cgroup*, where the machine allows one: a process is born into it and its children with it. It is entered by the
-  one who spawns, just before the spawn, because a child that is moved after its birth may have forked by then.
+- *The cgroup*, where the machine allows one: what is in it bears its children into it. To be born in it is certain and
+  dear: the one who spawns enters it just before, and leaves it after. To be moved in later is cheaper, and leaves out
+  whom it bore until then; that is for those who go on, beside a mark that leaves out nobody.
 - *Limits* are inherited by everything below, and only ever lowered.
 
 A cgroup is used only where nobody else claims to manage it: systemd owns the tree that it runs, except for what it has
@@ -26,7 +27,9 @@ _DELEGATED: Final = ("trusted.delegate", "user.delegate")
 
 
 class Isolation(StrEnum):
-    """Which walls are asked for: `auto` takes cgroups where they are allowed, `mark` never, `cgroup` insists."""
+    """Which walls are asked for: `auto` takes cgroups where they are allowed, `mark` never; `cgroup` insists on them,
+    and everything is born in one.
+    """
 
     AUTO = "auto"
     MARK = "mark"
@@ -94,6 +97,11 @@ class Cell:
     def enter(self) -> None:
         """Move this process in, so that what it spawns is born there."""
         os.write(self._procs, b"0")
+
+    def admit(self, pid: int) -> None:
+        """Move a process in. Whom it bore before stays outside. A process that has ended is let be."""
+        with suppress(ProcessLookupError):
+            os.write(self._procs, str(pid).encode())
 
     def members(self) -> list[int]:
         return [int(line) for line in _read(f"{self._path}/cgroup.procs").split()]

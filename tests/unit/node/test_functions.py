@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from ganger.core.outcome import Crashed, Fail, Killed, Release, Succeed
-from ganger.node.functions.messages import LARGEST_RESULT, SMALL
+from ganger.node.functions.messages import LARGEST_RESULT, SMALL, Mode
 from ganger.node.spool import SpoolKey
 from tests.unit.node.functional import Works, perform
 from tests.unit.node.guarded import until
@@ -187,6 +187,19 @@ def test_threads_run_together_in_one_process(tmp_path: Path) -> None:
         assert [end.data["stdout"] for end in ended] == [f"thread of {task}\n".encode() for task in tasks]
 
     perform(scenario, tmp_path, threads=4)
+
+
+def test_a_node_says_where_functions_run_that_say_nothing(tmp_path: Path) -> None:
+    async def scenario(works: Works) -> None:
+        (tmp_path / "met").mkdir()
+        assert (await works.run("add_later", 1, 2)).outcome == Succeed(b"3")
+        jobs = [works.assign("meet_on_threads", str(tmp_path / "met"), 3) for _ in range(3)]
+        ended = await works.end_of(*await works.start(*jobs))
+        loop = (await works.run("tell_pid", mode="loop")).outcome
+
+        assert len({end.outcome for end in ended} | {loop}) == 2
+
+    perform(scenario, tmp_path, mode=Mode.THREAD, threads=3)
 
 
 @pytest.mark.parametrize("how", ["die", "segfault", "kill_own_warden"])

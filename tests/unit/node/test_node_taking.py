@@ -94,7 +94,9 @@ def test_work_that_comes_later_is_taken_at_once_and_new_queues_are_noticed() -> 
     enact(scenario)
 
 
-@pytest.mark.parametrize("options", [{"queues": ("other",)}, {"ignore": ("work",)}])
+@pytest.mark.parametrize(
+    "options", [{"queues": ("other",)}, {"ignore": ("work",)}, {"queues": ("other",), "ignore": ("other",)}]
+)
 def test_it_takes_only_the_queues_that_it_may(options: dict[str, tuple[str, ...]]) -> None:
     async def scenario(hall: Hall) -> None:
         hand = HandExecutor()

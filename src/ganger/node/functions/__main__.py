@@ -3,11 +3,11 @@
 import os
 import signal
 import sys
-import traceback
 from importlib import import_module
 from typing import NoReturn
 
 from ganger.node.functions.charge import Charge
+from ganger.node.functions.dying import die
 from ganger.node.functions.warden import bind_to_parent, start_watch, watch
 from ganger.runtime.clock import SystemClock
 
@@ -26,7 +26,6 @@ def main(words: list[str]) -> int:
 
 
 def _work(charge: Charge, warden: int) -> NoReturn:
-    ended = 1
     try:
         bind_to_parent(warden)
         os.close(charge.lifeline)
@@ -34,12 +33,9 @@ def _work(charge: Charge, warden: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         # The warden stays small: what executes functions is loaded behind the fork alone.
         import_module("ganger.node.functions.worker").work(charge, SystemClock())
-        ended = 0
     except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(ended)
+        die()
+    os._exit(0)
 
 
 if __name__ == "__main__":

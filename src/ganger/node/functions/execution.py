@@ -4,6 +4,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
+from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,6 +22,9 @@ from ganger.wire.specs import FunctionSpec, decode
 
 _HEAD: Final = 2_000
 _TAIL: Final = 6_000
+_OURS: Final = (__package__, "ganger.client")
+"""Whose frames lie above those of a function: this package calls it, and a decorated one calls itself."""
+
 _SPEC: Final = msgspec.json.Decoder(FunctionSpec)
 
 
@@ -128,7 +132,14 @@ def hide(said: Said, masks: Sequence[bytes]) -> Said:
 
 
 def explain(error: BaseException) -> Said:
-    """What an exception makes of the job that raised it."""
+    """What an exception makes of the job that raised it, even if it cannot be asked for its words."""
+    try:
+        return _explain(error)
+    except Exception:
+        return Said(How.FAILED, f"{_type_name(error)} was raised, and cannot be printed".encode())
+
+
+def _explain(error: BaseException) -> Said:
     match error:
         case Retry() | Snooze() | Cancel():
             return _signal(error)
@@ -140,6 +151,12 @@ def explain(error: BaseException) -> Said:
             return Said(How.STOPPED, b"it was cancelled")
         case _:
             return Said(How.FAILED, _print(error).encode("utf-8", "replace"))
+
+
+def confess(job: Job, error: BaseException) -> bytes:
+    """The encoded result of a job that broke what executes it."""
+    text = f"what executes functions broke on it: {_write(error, error.__traceback__)}"
+    return ENCODER.encode(Result(job.seq, How.BROKEN, mask(text.encode("utf-8", "replace"), job.masks)))
 
 
 def _signal(error: Retry | Snooze | Cancel) -> Said:
@@ -158,11 +175,16 @@ def _signal(error: Retry | Snooze | Cancel) -> Said:
 
 
 def _print(error: BaseException) -> str:
-    """The traceback as text, without our own frames; the middle of a long one is left out, its end never."""
+    """The traceback as text, without our own frames."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__package__") in _OURS:
+        frames = frames.tb_next
+    return _write(error, frames)
+
+
+def _write(error: BaseException, frames: TracebackType | None) -> str:
+    """The middle of a long text is left out, its end never."""
     try:
-        frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__:
-            frames = frames.tb_next
         text = "".join(traceback.format_exception(type(error), error, frames))
     except Exception:
         text = f"{_type_name(error)} was raised, and cannot be printed"

@@ -10,7 +10,7 @@
 | raised Cancel | Killed |
 | was stopped, even if it returned then | Killed |
 | took too long, even if it returned in its grace | Fail, code 124 |
-| was executed when its process died | Crashed |
+| was executed when its process died, or by what broke on it | Crashed |
 | was executed when its process was ended for another's sake, or at the end of trust | Release |
 | was not begun | Release |
 """
@@ -49,10 +49,8 @@ def _judge(result: Result) -> Outcome:
     match result.how:
         case How.SUCCEEDED:
             return Succeed(result.body or None)
-        case How.FAILED | How.STOPPED:
-            return Fail(reason=text)
-        case How.HOPELESS:
-            return Fail(reason=text, again=False)
+        case How.FAILED | How.STOPPED | How.HOPELESS:
+            return Fail(reason=text, again=result.how is not How.HOPELESS)
         case How.RETRIED:
             delay, _, reason = text.partition(" ")
             return Fail(reason=reason, delay=int(delay))
@@ -62,6 +60,8 @@ def _judge(result: Result) -> Outcome:
             return Killed(text)
         case How.DROPPED | How.BOUNCED | How.DISTRUSTED:
             return Release()
+        case How.BROKEN:
+            return Crashed(text)
         case _:
             assert_never(result.how)
 

@@ -27,7 +27,7 @@ class Mode(IntEnum):
 
 
 class How(IntEnum):
-    """What became of a job. The last three say that it was never begun."""
+    """What became of a job."""
 
     SUCCEEDED = 1
     FAILED = 2
@@ -39,10 +39,13 @@ class How(IntEnum):
     CANCELLED = 6
     STOPPED = 7
     DROPPED = 8
+    """It was called back before it was begun."""
     BOUNCED = 9
     """An async function that belongs on the loop; the body is its import path."""
     DISTRUSTED = 10
     """The lease could not be trusted any more when its turn came."""
+    BROKEN = 11
+    """What executes functions broke on this one; the body says how."""
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):

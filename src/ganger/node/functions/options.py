@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from ganger.node.functions.messages import Mode
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionOptions:
     """`folder` is the node's own: notes and output are there. `paths` come first where modules are looked for.
+
+    `mode` is where a function runs that is not async and whose task does not say where.
 
     A warm process is replaced after so many tasks (`recycle_after`) or when it has so many bytes (`recycle_bytes`).
     `threads` and `coroutines` are how many run at once in the process of that mode. `window`: the most jobs that lie in
@@ -15,6 +19,7 @@ class FunctionOptions:
     """
 
     folder: Path
+    mode: Mode = Mode.PROCESS
     processes: int = 1
     threads: int = 8
     coroutines: int = 100

@@ -11,7 +11,8 @@ from ganger.core.clock import Clock
 from ganger.node.functions.capture import ContextCapture, FileCapture
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.context import Context
-from ganger.node.functions.execution import Executor
+from ganger.node.functions.dying import die
+from ganger.node.functions.execution import Executor, confess
 from ganger.node.functions.looping import Looper
 from ganger.node.functions.messages import ENCODER, Hello, How, Job, Mode, Result, frame
 from ganger.node.functions.note import Note
@@ -36,7 +37,7 @@ def work(charge: Charge, clock: Clock) -> None:
             executor = Executor(FileCapture(place), sends_async_away=True)
             _work_alone(Porter(line, outbox, clock, 1, executor.capture), note, clock, executor)
         case Mode.THREAD:
-            executor = Executor(ContextCapture(place), sends_async_away=False)
+            executor = Executor(ContextCapture(place), sends_async_away=True)
             porter = Porter(line, outbox, clock, charge.slots, executor.capture)
             _work_in_threads(porter, note, clock, executor, charge.slots)
         case Mode.LOOP:
@@ -53,7 +54,7 @@ def _claim_socket(fd: int) -> socket.socket:
 
 def _work_alone(porter: Porter, note: Note, clock: Clock, executor: Executor) -> None:
     porter.start()
-    Hand(0, porter, note, clock, executor).work()
+    Hand(0, porter, note, clock, executor, is_alone=True).work()
 
 
 def _work_in_threads(porter: Porter, note: Note, clock: Clock, executor: Executor, count: int) -> None:
@@ -69,8 +70,11 @@ def _work_in_threads(porter: Porter, note: Note, clock: Clock, executor: Executo
 class Hand:
     """One thread that executes jobs, one at a time."""
 
-    def __init__(self, slot: int, porter: Porter, note: Note, clock: Clock, executor: Executor) -> None:
+    def __init__(
+        self, slot: int, porter: Porter, note: Note, clock: Clock, executor: Executor, *, is_alone: bool = False
+    ) -> None:
         self.slot = slot
+        self._is_alone = is_alone
         self._porter = porter
         self._note = note
         self._clock = clock
@@ -78,6 +82,13 @@ class Hand:
         self._pid = os.getpid()
 
     def work(self) -> None:
+        """Return when there are no more jobs; if it cannot go on before that, the process ends with it."""
+        try:
+            self._work()
+        except BaseException:
+            die()
+
+    def _work(self) -> None:
         jobs, porter = self._porter.jobs, self._porter
         while True:
             if jobs.empty():
@@ -86,14 +97,24 @@ class Hand:
             if job is None:
                 porter.send()
                 return
-            result = self._execute(job)
-            if os.getpid() != self._pid:
-                # The function forked, and this is the copy: the job is not its own, nor is anything else here.
-                os._exit(0)
-            porter.give(result)
-            # The result is safe: only now nobody can be blamed for what comes next.
-            self._note.end(self.slot)
-            porter.forget(job.seq)
+            try:
+                result = self._execute(job)
+            except BaseException as error:
+                self._answer(job, confess(job, error))
+                if self._is_alone:
+                    # What it printed may still lie where the next one prints.
+                    raise
+            else:
+                self._answer(job, result)
+
+    def _answer(self, job: Job, result: bytes) -> None:
+        if os.getpid() != self._pid:
+            # The function forked, and this is the copy: the job is not its own, nor is anything else here.
+            os._exit(0)
+        self._porter.give(result)
+        # The result is safe: only now nobody can be blamed for what comes next.
+        self._note.end(self.slot)
+        self._porter.forget(job.seq)
 
     def _execute(self, job: Job) -> bytes:
         now = self._clock.now()
