@@ -15,7 +15,7 @@ from ganger.core.outcome import Release, settle
 from ganger.core.task import Claimed
 from ganger.engine.checks import check_delay, check_whole
 from ganger.engine.limits import Limits
-from ganger.engine.store import Claim, Exchange, Exchanged, Store
+from ganger.engine.store import Claim, Exchange, Exchanged, Sociable, Store
 from ganger.runtime.telemetry import Telemetry
 
 
@@ -32,6 +32,7 @@ class Desk:
 
     def __init__(self, store: Store, clock: Clock, telemetry: Telemetry) -> None:
         self._store = store
+        self._sociable = store if isinstance(store, Sociable) else None
         self._clock = clock
         self._telemetry = telemetry
         self._returning: set[asyncio.Task[None]] = set()
@@ -44,6 +45,26 @@ class Desk:
         except asyncio.CancelledError:
             self._later(self._return_answer(asked))
             raise
+
+    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
+        """Several exchanges at once, each as in `exchange`; a reply or an error for each."""
+        asked = asyncio.ensure_future(self._exchange_each(requests))
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            self._later(self._return_answers(asked))
+            raise
+
+    async def _exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
+        if self._sociable is not None:
+            return await self._sociable.exchange_each(requests)
+        return await asyncio.gather(*map(self._exchange_alone, requests))
+
+    async def _exchange_alone(self, request: Exchange) -> Exchanged | GangerError:
+        try:
+            return await self._store.exchange(request)
+        except GangerError as error:
+            return error
 
     def give_back(self, claimed: Sequence[Claimed]) -> None:
         """Release these soon: nobody is there to run them."""
@@ -67,6 +88,13 @@ class Desk:
             self._telemetry.event("claim_unanswered", error=error.code)
         else:
             await self._return(reply.claimed)
+
+    async def _return_answers(self, asked: "asyncio.Future[list[Exchanged | GangerError]]") -> None:
+        for reply in await asked:
+            if isinstance(reply, GangerError):
+                self._telemetry.event("claim_unanswered", error=reply.code)
+            elif reply.claimed:
+                await self._return(reply.claimed)
 
     async def _return(self, claimed: Sequence[Claimed]) -> None:
         moves = tuple(settle(one, Release(), self._clock.wall(), 0.0) for one in claimed)

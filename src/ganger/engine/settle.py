@@ -1,11 +1,12 @@
 """Attempts end: outcomes become moves, and the moves and the next claim are one step of the store."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ganger.core import outcome as law
 from ganger.core.clock import Clock, Entropy, Wall
-from ganger.core.errors import TaskNotFound, WrongStatus
+from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.outcome import Crashed, Fail, Outcome, Succeed
@@ -52,6 +53,39 @@ async def settle(parts: Settling, items: Sequence[tuple[Claimed, Outcome]], clai
         check_claim(claim, parts.limits)
     moves = _decide(parts, items, await _orphaning(parts, items))
     return await _exchange(parts, Exchange(moves, claim))
+
+
+async def settle_each(parts: Settling, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
+    """Settle what several holders have done, and claim the next for each, in as few steps as the store can."""
+    check_whole("the number of items", len(items), 0, parts.limits.items_per_step)
+    for _, _, claim in items:
+        check_claim(claim, parts.limits)
+    ended = [(claimed, outcome) for claimed, outcome, _ in items]
+    moves = _decide(parts, ended, await _orphaning(parts, ended))
+    requests = [Exchange((move,), claim) for move, (_, _, claim) in zip(moves, items, strict=True)]
+    replies = await parts.desk.exchange_each(requests)
+    if parts.witness is not None:
+        replies = await _be_witnessed_each(parts.witness, parts.desk, requests, replies)
+    return [reply if isinstance(reply, GangerError) else Settled(*reply) for reply in replies]
+
+
+async def _be_witnessed_each(
+    witness: Witness, desk: Desk, requests: Sequence[Exchange], replies: Sequence[Exchanged | GangerError]
+) -> list[Exchanged | GangerError]:
+    asked = [
+        _be_witnessed(witness, desk, request, reply)
+        for request, reply in zip(requests, replies, strict=True)
+        if isinstance(reply, Exchanged)
+    ]
+    errors = iter(await asyncio.gather(*asked, return_exceptions=True))
+    return [reply if isinstance(reply, GangerError) else _check_witness(next(errors)) or reply for reply in replies]
+
+
+def _check_witness(error: BaseException | None) -> GangerError | None:
+    """Why the witness of one exchange does not stand for it; None if it does."""
+    if error is not None and not isinstance(error, GangerError):
+        raise error
+    return error
 
 
 async def _orphaning(parts: Settling, items: Sequence[tuple[Claimed, Outcome]]) -> Mapping[QueueId, str]:

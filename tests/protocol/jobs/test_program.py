@@ -147,11 +147,13 @@ def test_a_program_that_fails_tells_its_code_and_what_it_wrote(tmp_path: Path, p
 @both
 def test_a_worker_that_is_told_to_end_finishes_its_job(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        go = folder / "go"
-        words = ("--protocol", protocol, "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done; cat")
-        async with hire(site, folder, *words) as worker:
+        begun, go = folder / "begun", folder / "go"
+        program = f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; cat"
+        async with hire(site, folder, "--protocol", protocol, "--", "sh", "-c", program) as worker:
             job = await site.submit(b"x")
-            await soon(lambda: is_running(site, job["key"]))
+            # The store knows of a claim before the worker does: one that is told to end in between gives the job back.
+            await soon(lambda: asyncio.to_thread(begun.exists))
+            assert (await site.show(job["key"]))["status"] == "running"
             worker.send_signal(signal.SIGTERM)
             assert worker.stderr is not None
             while b"finishing" not in await worker.stderr.readline():

@@ -11,7 +11,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
-from ganger.core.ids import NodeId
+from ganger.core.ids import NodeId, TaskId
+from ganger.core.state import Status
 from tests.protocol.jobs.harness import READY, Site, Worker, serve, soon, story, story_in, story_with
 
 SECOND = Subprotocol("ganger.jobs.2")
@@ -26,12 +27,12 @@ async def dial(site: Site, path: str = "/api/worker") -> AsyncIterator[Worker]:
 
 
 @asynccontextmanager
-async def join(site: Site, **said: Any) -> AsyncIterator[tuple[Worker, str]]:
-    """A worker that is ready, and its session."""
+async def join(site: Site, seconds: float = 10, **said: Any) -> AsyncIterator[tuple[Worker, str]]:
+    """A worker that is ready, and its session. The server tells it for how long its jobs wait for it."""
     async with dial(site) as worker:
         await worker.say({"code": 0, "name": "w", "id": "w", "token": site.secret, **said})
         welcome = await worker.hear()
-        assert (welcome["code"], welcome["seconds"]) == (6, 60)
+        assert (welcome["code"], welcome["seconds"]) == (6, seconds)
         assert await worker.hear() == {"code": 2}
         await worker.say(READY)
         yield worker, welcome["session"]
@@ -123,6 +124,56 @@ async def test_after_a_lost_connection_the_computation_goes_on(site: Site) -> No
 
 async def is_gone(site: Site) -> bool:
     return all(worker["state"] == "gone" for worker in await site.workers())
+
+
+@story_with(worker_return="1s")
+async def test_the_jobs_of_a_worker_that_was_killed_go_to_another_soon_and_count_a_crash(site: Site) -> None:
+    await site.submit(b"x", key="k")
+    async with join(site, seconds=1) as (worker, _):
+        await take(worker)
+        await soon(lambda: is_running(site))
+        worker.socket.transport.abort()
+    async with asyncio.timeout(30), site.join("other") as other:
+        assert await other.take() == b"x"
+        assert (await site.show("k"))["crashes"] == 1
+
+
+async def is_running(site: Site) -> bool:
+    return any(task is not None and task.status == Status.RUNNING for task in await site.engine.tasks([TaskId(1)]))
+
+
+@story
+async def test_a_worker_that_is_back_has_all_its_time_again(site: Site) -> None:
+    async with join(site) as (worker, session):
+        at_first = await read_end(site)
+        worker.socket.transport.abort()
+    await soon(lambda: is_gone(site))
+    await soon(lambda: is_shorter(site, at_first))
+    async with join(site, session=session):
+        assert await read_end(site) >= at_first
+
+
+async def read_end(site: Site) -> int:
+    """When the lease of the one worker ends."""
+    (node,) = await site.engine.nodes.all()
+    return node.until
+
+
+async def is_shorter(site: Site, end: int) -> bool:
+    return await read_end(site) < end - 30_000
+
+
+@story
+async def test_the_late_end_of_an_old_connection_takes_no_time_from_the_new_one(site: Site) -> None:
+    async with join(site) as (old, session), join(site, session=session):
+        at_first = await read_end(site)
+        old.socket.transport.abort()
+        await soon(lambda: has_gone(site, 1))
+        assert await read_end(site) >= at_first
+
+
+async def has_gone(site: Site, number: int) -> bool:
+    return len([worker for worker in await site.workers() if worker["state"] != "gone"]) == number
 
 
 @story

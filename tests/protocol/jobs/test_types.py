@@ -116,7 +116,8 @@ def test_a_setting_that_is_wrong_is_named(tmp_path: Path) -> None:
         async with serve(tmp_path, **wrong):
             pass
 
-    for name in ("job_batch", "job_tries", "worker_auth", "worker_grace", "worker_silence", "worker_frame"):
+    workers = ("worker_auth", "worker_grace", "worker_silence", "worker_return", "worker_frame")
+    for name in ("job_batch", "job_tries", *workers):
         with pytest.raises(BadInput, match=name):
             asyncio.run(start(**{name: "much"}))
 

@@ -42,6 +42,18 @@ async def test_any_binary_message_from_the_worker_is_the_result_of_the_last_job_
 
 
 @story
+async def test_a_result_counts_also_if_the_worker_goes_in_the_same_moment(site: Site) -> None:
+    job = await site.submit(b"x")
+    async with site.join() as worker:
+        await worker.take()
+        await worker.give(b"last words")
+        await worker.socket.close()
+    assert await site.read(job["key"], "result", wait=10) == b"last words"
+    shown = await site.show(job["key"])
+    assert (shown["status"], shown["crashes"]) == ("complete", 0)
+
+
+@story
 async def test_a_worker_that_does_not_register_is_kicked_after_500_milliseconds(site: Site) -> None:
     began = time.monotonic()
     async with site.dial() as worker:

@@ -1,6 +1,6 @@
 """What the jobs door works with."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from ganger.core.task import Kind, Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.faces.http.grants import Grant, Keeper
-from ganger.faces.jobs.gathering import Gathering
+from ganger.faces.jobs.storing import Storing
 from ganger.faces.jobs.types import JobPolicy, JobTypes, ensure_queue
 from ganger.faces.jobs.workers import Workers
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -27,8 +27,9 @@ class JobLimits(NamedTuple):
     `payload` is the largest payload, `idle` how long one may be on its way without a byte, `field` the largest of the
     other fields of a form. `frame` and `text` bound what comes over a websocket; a result has any number of frames.
     `lease` (ms) is how long the job of a worker waits for it when this server is gone, `beat` how often it is renewed.
-    `polled` (ms) is how long a worker without a websocket may be silent. `killing` is how long a delete waits for a
-    running job.
+    `polled` (ms) is how long a worker without a websocket may be silent; the jobs of one of protocol 2 wait for it so
+    long when this server is gone, and for `back` (ms) when its connection is lost. `killing` is how long a delete waits
+    for a running job.
     """
 
     payload: int = 64 << 30
@@ -41,6 +42,7 @@ class JobLimits(NamedTuple):
     lease: int = 15_000
     beat: float = 5.0
     polled: int = 60_000
+    back: int = 10_000
     killing: float = 10.0
 
 
@@ -65,8 +67,8 @@ class JobsBackend:
     tag: int
     workers: Workers
     plan: JobsPlan
+    storing: Storing
     telemetry: Telemetry = SILENT
-    gathering: Gathering = field(default_factory=Gathering)
 
     @property
     def limits(self) -> JobLimits:

@@ -9,6 +9,7 @@ from ganger.core.node import Node, Registration
 from ganger.core.queue import Queue
 from ganger.core.task import Kind
 from ganger.engine.engine import Engine
+from ganger.engine.store import Claim
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.jobs.backend import JobsBackend
 
@@ -39,6 +40,17 @@ class Entry(NamedTuple):
     secret: str
     lease: int
     slots: int = 1
+
+
+class Admitted(NamedTuple):
+    """A worker that was let in: its number in the list, the node that it is for the engine, and what it claims."""
+
+    number: int
+    identity: str
+    node: Node
+    token: str
+    grant: Grant | None
+    claim: Claim
 
 
 def read_identity(node_name: str) -> str:

@@ -10,7 +10,10 @@ it is given the job, two halves that once fell apart would never meet again: eac
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+Brought = TypeVar("Brought")
 
 PATIENCE: Final = 0.002
 """Seconds for which a result waits at most."""
@@ -29,12 +32,13 @@ class Expected:
         self.is_quick = False
 
 
-class Gathering:
-    """Holds results back until those that are due have come."""
+class Gathering(Generic[Brought]):
+    """Holds results back until those that are due have come, and sends them on together."""
 
-    def __init__(self) -> None:
+    def __init__(self, send: Callable[[list[Brought]], None]) -> None:
+        self._send = send
         self._due: set[Expected] = set()
-        self._waiting: list[tuple[asyncio.Future[None], Expected]] = []
+        self._waiting: list[tuple[Brought, Expected]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def expect(self, worker: Expected) -> None:
@@ -53,19 +57,17 @@ class Gathering:
         if not self._due:
             self._release()
 
-    async def arrive(self, worker: Expected) -> None:
-        """Its result is here: wait for the others."""
+    def bring(self, worker: Expected, result: Brought) -> None:
+        """Its result is here, and goes on with those of the others that are due."""
         loop = asyncio.get_running_loop()
         worker.is_quick = worker.since is not None and loop.time() - worker.since < SHORT
         worker.since = None
         self._due.discard(worker)
-        waiting = loop.create_future()
-        self._waiting.append((waiting, worker))
+        self._waiting.append((result, worker))
         if not self._due:
             self._release()
         elif self._timer is None:
             self._timer = loop.call_later(PATIENCE, self._give_up)
-        await waiting
 
     def _give_up(self) -> None:
         """They do not keep step: nobody is waited for until he is given a job."""
@@ -78,7 +80,7 @@ class Gathering:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for one, worker in waiting:
-            if not one.done():
-                one.set_result(None)
-                self._expect(worker)
+        for _, worker in waiting:
+            self._expect(worker)
+        if waiting:
+            self._send([result for result, _ in waiting])

@@ -1,10 +1,16 @@
 """A worker's connection in protocol 2, whose jobs outlast it.
 
 Jobs are named by task and fence, so whatever a worker says about one is checked by the store alone, and nothing about
-jobs has to be remembered here. A worker is a node whose lease outlasts a lost connection by a minute: one that comes
-back within it, to this server or to the next, names its session and goes on; what it computed meanwhile is accepted if
-the lease still holds, and refused if not. One that does not come back loses its jobs when the lease has ended. One that
-closes in order leaves, and its jobs go back at once; so they do if it answers nothing, which counts as a crash.
+jobs has to be remembered here. A worker is a node whose lease outlasts its connection: one that comes back in time, to
+this server or to the next, names its session and goes on; what it computed meanwhile is accepted if the lease still
+holds, and refused if not. One that does not come back loses its jobs when the lease has ended.
+
+How long that is depends on who went. If the server did, it is what is left of the lease, a minute at most, so that
+there is time to start another. If the connection did and the server is there to see it, the worker was killed more
+often than not, and others wait for its jobs: the lease is cut to a few seconds, in which a worker that lives is back.
+
+One that closes in order leaves, and its jobs go back at once; so they do if it answers nothing, which counts as a
+crash.
 
 How many jobs it has at a time is a limit of the node, which the store keeps; here is only whether it wants any.
 """
@@ -41,7 +47,7 @@ from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import judge_unreadable
 from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
-from ganger.faces.jobs.parting import Here, give_up, leave
+from ganger.faces.jobs.parting import Here, await_return, give_up, leave
 from ganger.faces.jobs.registry import LOGS
 from ganger.faces.jobs.workers import KICKED, Reins, Seen
 from ganger.wire.jobs import second
@@ -93,6 +99,8 @@ class LastingSession:
             await give_up(self._backend, here, error.reason)
         elif self._socket.goodbye in _IN_ORDER or self._sent_away.is_set():
             await leave(self._backend, here)
+        elif not self._socket.stopping and (error is None or isinstance(error, ClientGone | Violation)):
+            await await_return(self._backend, here)
         self._socket.close(*self._explain(error))
 
     def _explain(self, error: BaseException | None) -> tuple[int, str]:
@@ -144,7 +152,7 @@ class LastingSession:
         reins = Reins(lambda task: self._recalled.set(), self._sent_away.set)
         number = self._backend.workers.enrol(seen, reins)
         session = second.Session(node.id, secret).encode()
-        await self._say(code=Code.WELCOME, session=session, seconds=limits.polled / 1000)
+        await self._say(code=Code.WELCOME, session=session, seconds=limits.back / 1000)
         await self._socket.send_text(ASK_STATUS)
         return Here(number, said.id, queue, node, secret, grant, said.urls)
 

@@ -1,4 +1,4 @@
-"""How a worker of protocol 2 goes: in order, or because it is given up."""
+"""How a worker of protocol 2 goes: in order, without a word, or because it is given up."""
 
 from typing import NamedTuple
 
@@ -33,6 +33,17 @@ async def leave(backend: JobsBackend, here: Here) -> None:
     except GangerError as error:
         # Its registration ends by itself.
         backend.telemetry.event("worker_not_left", worker=here.identity, error=error.code)
+
+
+async def await_return(backend: JobsBackend, here: Here) -> None:
+    """Its connection is lost: what it has waits for it a little while. If it is back already, it keeps its time."""
+    if backend.workers.find_number(here.node.id) is not None:
+        return
+    try:
+        await backend.engine.nodes.beat(here.node.id, here.secret, lease=backend.limits.back)
+    except GangerError as error:
+        # Then they wait for as long as its lease is.
+        backend.telemetry.event("worker_not_renewed", worker=here.identity, error=error.code)
 
 
 async def give_up(backend: JobsBackend, here: Here, reason: str) -> None:

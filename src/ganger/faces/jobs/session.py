@@ -12,58 +12,39 @@ What can go wrong, and why this is right:
 - *A job waits for a worker that does not want it.* The end of a job and the claim of the next are one step, which saves
   the half of the time between two jobs. What was claimed so is sent when the worker has said that it is ready; if it
   says that it is busy, or nothing for a moment, it is given back.
+- *The connection ends while a result is on its way into the store.* That is waited for: the result counts, and what was
+  claimed with it is given back. Whatever the worker says meanwhile is heard afterwards.
 - *Both sides act at once.* A claim that comes when the worker has just said that it is busy is given back; there is no
   wait between the look at the machine and the change of it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
-from typing import Final, NamedTuple, assert_never
+from collections.abc import AsyncGenerator, Coroutine, Iterable
+from typing import Any, Final, assert_never
 
 from ganger.core.errors import BadInput, GangerError, NodeGone, StaleLease, StoreError
 from ganger.core.ids import TaskId
-from ganger.core.node import Node
-from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
-from ganger.core.queue import Queue
+from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
+from ganger.engine.settle import Settled
 from ganger.engine.store import Claim
-from ganger.faces.http.grants import Grant
-from ganger.faces.http.request import ClientGone
 from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import judge_unreadable, pour
-from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
-from ganger.faces.jobs.gathering import Expected
+from ganger.faces.jobs.endings import Ending, explain
+from ganger.faces.jobs.enrolling import Admitted, Entry, find_grant, register_worker
 from ganger.faces.jobs.registry import LOGS
+from ganger.faces.jobs.starting import Starting
+from ganger.faces.jobs.storing import Passage
 from ganger.faces.jobs.workers import KICKED, Reins, Seen
 from ganger.wire.jobs import machine, messages
 from ganger.wire.jobs.machine import Connection, Phase, Step
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Opcode, Violation
 
-_COME_BACK: Final = 1012
 _TOKEN_BYTES: Final = 16
-_UNTOLD: Final = 0.2
-
-
-class Ending(NamedTuple):
-    """Why a connection ends, and what that means for a job that was all sent."""
-
-    code: int
-    reason: str
-    outcome: Outcome
-
-
-class _Admitted(NamedTuple):
-    """A worker that was let in: its number in the list, and the node that it is for the engine."""
-
-    number: int
-    queue: Queue
-    identity: str
-    node: Node
-    token: str
-    grant: Grant | None
+_ASK: Final = frames.encode(Opcode.TEXT, messages.ASK_STATUS)
 
 
 class Session:
@@ -75,13 +56,13 @@ class Session:
         self._job_type = job_type
         self._socket = socket
         self._machine = Connection(backend.plan.pace, backend.clock.now())
-        self._admitted: _Admitted | None = None
+        self._admitted: Admitted | None = None
         self._job: Claimed | None = None
         self._delivered = False
         self._next: Claimed | None = None
         self._offering: asyncio.Task[None] | None = None
-        self._telling: asyncio.TimerHandle | None = None
-        self._expected = Expected()
+        self._starting = Starting(self._tell_started)
+        self._passage = Passage(backend.storing, self._note_stored)
         self._over: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -89,11 +70,13 @@ class Session:
         tasks = [asyncio.ensure_future(work) for work in (self._listen(), self._mind(), self._beat())]
         for task in tasks:
             task.add_done_callback(self._notice)
+        self._socket.ear = self._overhear
         try:
             ending = await self._over
         finally:
-            self._stop_telling()
-            self._backend.gathering.forget(self._expected)
+            self._socket.ear = None
+            self._starting.close()
+            self._passage.forget()
             await _end([*tasks, *([] if self._offering is None else [self._offering])])
         await self._leave(ending)
         self._socket.close(ending.code, ending.reason)
@@ -108,20 +91,7 @@ class Session:
             self._finish(self._explain(task.exception()))
 
     def _explain(self, error: BaseException | None) -> Ending:
-        """What an end means."""
-        if error is None or isinstance(error, ClientGone):
-            return self._tell_gone()
-        if isinstance(error, Violation):
-            return Ending(error.code, error.reason, Crashed(f"the worker broke the protocol: {error}"))
-        self._backend.telemetry.event("worker_session_failed", error=repr(error))
-        if isinstance(error, NodeGone | StaleLease):
-            return Ending(_COME_BACK, "the server lost its hold on this worker: connect again", Release())
-        return Ending(frames.BROKEN, "the server cannot go on now: connect again later", Release())
-
-    def _tell_gone(self) -> Ending:
-        if self._socket.stopping:
-            return Ending(frames.GOING_AWAY, "the server is stopping: connect again in a moment", Release())
-        return Ending(frames.NORMAL, "", Crashed("its worker disconnected"))
+        return explain(error, self._socket.stopping, self._backend.telemetry)
 
     def recall(self, task: TaskId) -> None:
         """Somebody killed the job."""
@@ -133,7 +103,7 @@ class Session:
         self._finish(Ending(frames.NOT_WANTED, KICKED, Release()))
 
     async def _listen(self) -> None:
-        while (opcode := await self._socket.receive()) is not None:
+        while (opcode := await self._await_message()) is not None:
             if opcode is Opcode.TEXT:
                 # A stranger is not given the room for logs.
                 most = self._backend.limits.field if self._admitted is None else self._backend.limits.text
@@ -142,6 +112,41 @@ class Session:
                 await self._do(self._machine.hear_binary(self._now()))
                 if self._machine.phase is Phase.REFUSED:
                     await self._drop()
+
+    async def _await_message(self) -> Opcode | None:
+        """What is next, when nothing is left to be done about what was before it; None if it does not matter."""
+        opcode = await self._socket.receive()
+        await self._passage.wait()
+        return None if self._over.done() else opcode
+
+    def _overhear(self, opcode: Opcode, data: bytes) -> bool:
+        """The short way of what comes most: a small result, and the word of a worker that it takes its next job."""
+        if self._passage.is_taken or self._over.done():
+            return False
+        return self._take_result(data) if opcode is Opcode.BINARY else self._take_word(data)
+
+    def _take_result(self, data: bytes) -> bool:
+        job, is_small = self._job, len(data) <= self._engine.limits.inline
+        if job is None or not self._delivered or not is_small or self._machine.phase is not Phase.WORKING:
+            return False
+        self._machine.hear_binary(self._now())
+        self._passage.send(job, data, self._here().claim)
+        return True
+
+    def _take_word(self, text: bytes) -> bool:
+        job, now = self._next, self._now()
+        if job is None or job.spec is None or self._machine.phase is not Phase.ASKED or not self._socket.is_free:
+            return False
+        if not messages.is_ready(text):
+            return False
+        self._machine.hear(messages.READY, now)
+        self._machine.send_job(now)
+        self._withdraw()
+        self._next, self._job = None, job
+        self._socket.send_now(frames.encode(Opcode.BINARY, job.spec))
+        self._end_delivery(job)
+        self._note()
+        return True
 
     async def _drop(self) -> None:
         async for _ in self._socket.pieces():
@@ -202,7 +207,8 @@ class Session:
             case machine.Ask():
                 await self._socket.send_text(messages.ASK_STATUS)
             case machine.Offer():
-                await self._offer()
+                self._withdraw()
+                self._follow(self._work())
             case machine.Withdraw():
                 self._withdraw()
             case machine.Report(progress):
@@ -225,19 +231,11 @@ class Session:
         now = self._backend.clock.wall()
         worker = Seen(said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, Phase.ASKED, now, now)
         number = self._backend.workers.enrol(worker, Reins(self.recall, self.send_away))
-        self._admitted = _Admitted(number, queue, said.id, node, token, grant)
+        self._admitted = Admitted(number, said.id, node, token, grant, Claim(node.id, (queue.id,)))
         await self._do(self._machine.admit(self._now()))
 
-    async def _offer(self) -> None:
-        self._withdraw()
-        job = self._next
-        if job is not None and job.spec is not None and self._machine.send_job(self._now()):
-            # The short way: it is here, and small.
-            self._next, self._job, self._delivered = None, job, False
-            await self._socket.send_bytes(job.spec)
-            self._end_delivery(job)
-            return
-        self._offering = asyncio.ensure_future(self._work())
+    def _follow(self, work: Coroutine[Any, Any, None]) -> None:
+        self._offering = asyncio.ensure_future(work)
         self._offering.add_done_callback(self._notice_offer)
 
     def _notice_offer(self, offering: "asyncio.Future[None]") -> None:
@@ -252,7 +250,7 @@ class Session:
     async def _work(self) -> None:
         """Wait for a job and send it. What is claimed for one who goes meanwhile is given back by the engine."""
         claimed, self._next = [] if self._next is None else [self._next], None
-        for job in claimed or await self._engine.wait_claim(self._make_claim()):
+        for job in claimed or await self._engine.wait_claim(self._here().claim):
             if not self._machine.send_job(self._now()):
                 await self._engine.release(job.lease)
                 continue
@@ -270,16 +268,14 @@ class Session:
         self._end_delivery(job)
 
     def _end_delivery(self, job: Claimed) -> None:
-        """Most jobs are over before it would be written that they run; only those that are not say so."""
         self._delivered = True
-        self._backend.gathering.expect(self._expected)
+        self._passage.expect()
         self._machine.hear_more(self._now())
-        self._telling = asyncio.get_running_loop().call_later(_UNTOLD, self._tell_started, job)
+        self._starting.begin(job)
 
     def _tell_started(self, job: Claimed) -> None:
         if self._job is job and not self._over.done():
-            self._offering = asyncio.ensure_future(self._start(job))
-            self._offering.add_done_callback(self._notice_offer)
+            self._follow(self._start(job))
 
     async def _start(self, job: Claimed) -> None:
         await self._engine.start([job.lease])
@@ -304,46 +300,52 @@ class Session:
     async def _accept(self) -> None:
         """Take in a result as it comes; it is safe before the job is complete."""
         job = self._open_job()
-        whole = self._socket.take_whole()
-        is_small = whole is not None and len(whole) <= self._engine.limits.inline
-        result = whole if whole is not None and is_small else await self._engine.keep(self._read_result(whole))
+        result = await self._engine.keep(self._read_result())
         if isinstance(result, BlobRef):
             await self._engine.put_data(job.lease, "result", result)
-        await self._backend.gathering.arrive(self._expected)
-        await self._settle(job, Succeed(result if isinstance(result, bytes) else None))
+        self._passage.send(job, result if isinstance(result, bytes) else None, self._here().claim)
+        await self._passage.wait()
 
-    async def _read_result(self, whole: bytes | None) -> AsyncGenerator[bytes, None]:
-        if whole is not None:
-            yield whole
-            return
+    async def _read_result(self) -> AsyncGenerator[bytes, None]:
         async for piece in self._socket.pieces():
             self._machine.hear_more(self._now())
             yield piece
 
-    async def _settle(self, job: Claimed, outcome: Succeed | Fail) -> None:
+    def _note_stored(self, reply: Settled | Exception) -> None:
         try:
-            settled = await self._engine.settle([(job, outcome)], self._make_claim())
+            self._go_on(reply, succeeded=True)
+        except Exception as error:
+            self._finish(self._explain(error))
+
+    async def _settle(self, job: Claimed, outcome: Fail) -> None:
+        try:
+            settled = await self._engine.settle([(job, outcome)], self._here().claim)
         except NodeGone:
             # Somebody drains it: it gets nothing more, and what it has done counts all the same.
             settled = await self._engine.settle([(job, outcome)])
+        self._go_on(settled, succeeded=False)
+
+    def _go_on(self, settled: Settled | Exception, *, succeeded: bool) -> None:
+        """Its job is over. Whether it takes the next one, it is asked."""
+        if isinstance(settled, Exception):
+            raise settled
         if settled.refused:
-            raise StaleLease("the job is not this worker's any more", task=job.id)
+            raise StaleLease("the job is not this worker's any more", task=None if self._job is None else self._job.id)
         self._job, self._next = None, next(iter(settled.claimed), None)
-        self._stop_telling()
+        self._starting.end()
         if self._next is None:
-            self._backend.gathering.forget(self._expected)
-        self._backend.workers.tally(self._here().identity, succeeded=isinstance(outcome, Succeed))
-        await self._do(self._machine.end_job(self._now()))
+            self._passage.forget()
+        self._backend.workers.tally(self._here().identity, succeeded=succeeded)
+        if not self._over.done():
+            self._ask_next()
+
+    def _ask_next(self) -> None:
+        steps = self._machine.end_job(self._now())
+        if self._socket.is_free:
+            self._socket.send_now(_ASK)
+        else:
+            self._follow(self._do(steps))
         self._note()
-
-    def _stop_telling(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
-
-    def _make_claim(self) -> Claim:
-        here = self._here()
-        return Claim(here.node.id, (here.queue.id,))
 
     async def _return_next(self) -> None:
         """Give back what was claimed for a worker that does not take it."""
@@ -356,7 +358,7 @@ class Session:
             raise Violation(frames.NOT_WANTED, "no job is open")
         return self._job
 
-    def _here(self) -> _Admitted:
+    def _here(self) -> Admitted:
         if self._admitted is None:
             raise Violation(frames.NOT_WANTED, "a worker registers before it says anything else")
         return self._admitted
@@ -371,6 +373,7 @@ class Session:
 
     async def _leave(self, ending: Ending) -> None:
         """Give back what it had, and end the registration."""
+        await self._passage.wait()
         here, job, following = self._admitted, self._job, self._next
         if here is None:
             return

@@ -85,6 +85,17 @@ _SHORTEST: Final = 32
 ASK_STATUS: Final = msgspec.json.encode({"code": Code.STATUS_REQUEST})
 
 
+READY: Final = Status(WorkerStatus.READY)
+
+
+def is_ready(text: bytes) -> bool:
+    """Does the worker say that it takes a job, and say it plainly?"""
+    try:
+        return len(text) <= _SHORTEST and _STATUS.decode(text).status is WorkerStatus.READY
+    except msgspec.MsgspecError:
+        return False
+
+
 def read_message(text: bytes) -> Message:
     """What the worker said; BadInput with a sentence for it if that is none of its messages."""
     if len(text) <= _SHORTEST:
