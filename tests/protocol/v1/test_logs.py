@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from ganger.core.outcome import Release, Succeed
-from tests.protocol.v1.harness import Site, command, run_story, story
+from tests.protocol.v1.harness import Site, command, run_story, soon, story
 
 
 async def read_events(site: Site, path: str, **headers: str) -> list[dict[str, Any]]:
@@ -49,6 +49,24 @@ async def test_a_stream_is_followed_until_the_node_has_ended(site: Site) -> None
     assert other[0]["data"] == "oops\n"
 
 
+@run_story
+async def test_whoever_comes_again_and_again_reads_what_a_running_node_has_written(site: Site) -> None:
+    text = "echo one; sleep 100"
+    (one,) = await site.add({"metadata": {"type": "shell command"}, "data": {"command": text}})
+
+    async def is_heard() -> bool:
+        return (await site.ask("GET", f"/v1/nodes/{one}/logs")).text == "one\n"
+
+    async def is_a_value() -> bool:
+        return bool((await site.ask("GET", f"/v1/nodes/{one}/data/mixedout")).json().get("data") == "one\n")
+
+    await soon(is_heard)
+    await soon(is_a_value)
+    assert (await site.get(f"/v1/nodes/{one}"))["metadata"]["state"] == "running"
+    await site.put(f"/v1/scheduler/kill?id={one}")
+    assert (await site.get(f"/v1/scheduler/wait?id={one}"))[0]["state"] == "killed"
+
+
 @story
 async def test_a_reader_that_comes_back_gets_the_attempts_that_followed(site: Site) -> None:
     (one,) = await site.add(command())
@@ -69,7 +87,7 @@ async def test_a_reader_that_comes_back_gets_the_attempts_that_followed(site: Si
 async def test_what_is_not_understood_is_refused(site: Site) -> None:
     (one,) = await site.add(command())
 
-    for query in ("offset=x", "offset=-1", "attempt=x", "follow=perhaps", "limit=0", "odd=1"):
+    for query in ("offset=x", "offset=-1", "attempt=x", "follow=perhaps", "limit=0", "odd=1", "stream=odd"):
         await site.refuse(400, "GET", f"/v1/nodes/{one}/logs?{query}")
     await site.refuse(400, "GET", f"/v1/nodes/{one}/logs?follow", headers={"last-event-id": "odd"})
     await site.refuse(404, "GET", "/v1/nodes/999/logs")

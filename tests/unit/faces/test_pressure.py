@@ -1,6 +1,6 @@
 """When a server that is behind refuses."""
 
-from ganger.faces.http.pressure import Pressure
+from ganger.faces.http.pressure import FEW, Pressure
 
 LATE = 0.01
 SLOW = 0.25
@@ -47,13 +47,22 @@ def test_while_none_is_done_quickly_no_more_are_taken_in_than_are_done_in_such_a
     assert not pressure.is_full(20, now)
 
 
-def test_those_that_are_to_begin_count_until_they_have_begun() -> None:
+def test_only_some_begin_together_while_none_is_done_quickly() -> None:
     pressure = Pressure(LATE, SLOW)
     now = slow_down(pressure, 10.0, 2.0)
-    told = [pressure.is_full(20, now, coming=True) for _ in range(20)]
-    assert not any(told[:5])
-    assert all(told[10:])
-    assert not pressure.is_full(20, now + 0.001)
+    told = [pressure.is_hasty(coming, now) for coming in range(20)]
+    assert not any(told[:FEW])
+    assert all(told[FEW:])
+    now = slow_down(pressure, now, 2.0, each=0.01)
+    assert not pressure.is_hasty(1_000, now)
+
+
+def test_where_many_are_done_more_begin_together() -> None:
+    pressure = Pressure(LATE, SLOW)
+    for step in range(4_000):
+        pressure.note(step / 2_000 - 0.5, step / 2_000)
+    assert not pressure.is_hasty(2 * FEW, 2.0)
+    assert pressure.is_hasty(4 * FEW, 2.0)
 
 
 def test_a_moment_of_slowness_is_no_harm() -> None:

@@ -19,7 +19,7 @@ from ganger.core.errors import GangerError, NotAllowed, NotAuthenticated, TooMan
 from ganger.faces.http.express import Headers, Ride
 from ganger.faces.http.grants import Grant, Keeper, Need
 from ganger.faces.http.limits import HttpLimits
-from ganger.faces.http.pressure import Pressure
+from ganger.faces.http.pressure import FEW, Pressure
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.rates import Rates
 from ganger.faces.http.reply import Answer, Reply, Streamed
@@ -27,6 +27,7 @@ from ganger.faces.http.request import ARRIVED, LET_IN, ClientGone, Receive, Requ
 from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.sockets import WEBSOCKET, deny, say_goodbye, send_messages
 from ganger.faces.http.visits import Visits
+from ganger.runtime.respite import Respite
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 Send = Callable[[Any], Awaitable[None]]
@@ -61,7 +62,8 @@ class HttpDoor:
         self._failures = Rates(clock, limits.failures)
         self._rates = Rates(clock, limits.rate)
         self._pressures = {need: Pressure(limits.late, limits.slow) for need in _PUT_OFF}
-        self.at_once = 0
+        self._respite: Respite | None = None
+        self.at_once = self._coming = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, self._limits)
@@ -111,13 +113,39 @@ class HttpDoor:
 
         None: that is to be seen when it begins.
         """
-        if self.at_once < min(self._limits.crowd, self._limits.at_once):
+        loop = asyncio.get_running_loop()
+        crowded = self.at_once + self._coming >= min(self._limits.crowd, self._limits.at_once)
+        if not crowded and self._coming < FEW:
+            self._count(loop)
             return None
         route = self.table.find_whole(method, url)
         if route is None or (pressure := self._pressures.get(route.need)) is None:
             return None
-        now = asyncio.get_running_loop().time()
-        return self.at_once >= self._limits.at_once or pressure.is_full(self.at_once, now, coming=True)
+        if self._is_too_much(pressure, loop.time(), crowded):
+            self._rest(loop)
+            return True
+        self._count(loop)
+        return self.at_once >= self._limits.at_once if crowded else None
+
+    def _is_too_much(self, pressure: Pressure, now: float, crowded: bool) -> bool:
+        if crowded and pressure.is_full(self.at_once + self._coming, now):
+            return True
+        return pressure.is_hasty(self._coming, now)
+
+    def _count(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Those that come in one turn of the loop begin at the next, and are counted until then."""
+        if not self._coming:
+            loop.call_soon(self._begin_turn)
+        self._coming += 1
+
+    def _begin_turn(self) -> None:
+        self._coming = 0
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Leave the processor to those who work: whoever is refused can wait for a few milliseconds."""
+        if self._respite is None:
+            self._respite = Respite(loop, self._limits.respite)
+        self._respite.ask()
 
     def _refuse_if_behind(self, route: Route, scope: Scope) -> None:
         """Beyond what can be done at once a refusal is quicker than a queue."""

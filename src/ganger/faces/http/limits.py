@@ -21,6 +21,8 @@ class HttpLimits(NamedTuple):
     """A request that begins so long after it came is refused, while that happens for longer than a moment."""
     slow: float = 0.25
     """While for longer than a moment none was done within so long, others are refused."""
+    respite: float = 0.004
+    """While others are refused, the loop rests for so long between two looks at its connections."""
     crowd: int = 100
     """With fewer at once nobody is refused for either: those who are there wait for each other."""
     connections: int = 4_096

@@ -10,6 +10,9 @@ a thousand of them for seconds. If for a moment none was done quickly, no more a
 time, so that those wait no longer. That ends when all have been done very quickly for a while: to let in all who come
 as soon as there is room would make them wait again. Those that are not done say nothing: one that waits for a slow
 client would stop all the others.
+
+Requests are done in groups, so room for many comes at once. To begin so many takes the loop long, and whoever is to be
+refused stands behind them. So only some begin in each turn of the loop: there are others in hand meanwhile.
 """
 
 from typing import Final
@@ -17,6 +20,8 @@ from typing import Final
 _MOMENT: Final = 0.1
 _CALM: Final = 1.0
 _NEVER: Final = float("inf")
+FEW: Final = 16
+"""So many may begin together in any case."""
 
 
 class Pressure:
@@ -31,8 +36,7 @@ class Pressure:
         self._since = self._until = 0.0
         self._last = self._slow_last = self._counted = -_CALM
         self._slow_since = _NEVER
-        self._done = self._pace = self._coming = 0
-        self._turn = -_CALM
+        self._done = self._pace = 0
 
     def note(self, began: float, now: float) -> None:
         """One is done."""
@@ -53,20 +57,13 @@ class Pressure:
         """Are requests done too late?"""
         return now - self._slow_since > _MOMENT and now - self._slow_last <= _CALM
 
-    def is_full(self, at_once: int, now: float, *, coming: bool = False) -> bool:
-        """Are so many as much as is done in time, while the server is behind?
+    def is_full(self, at_once: int, now: float) -> bool:
+        """Are so many as much as is done in time, while the server is behind?"""
+        return at_once > self._pace and self.is_behind(now)
 
-        With `coming` one that is to begin is asked for. It counts from now on: all that come at one turn of the loop
-        begin only at the next.
-        """
-        if not self.is_behind(now):
-            return False
-        if now != self._turn:
-            self._turn, self._coming = now, 0
-        if at_once + self._coming > self._pace:
-            return True
-        self._coming += coming
-        return False
+    def is_hasty(self, coming: int, now: float) -> bool:
+        """Are so many as much as may begin together, while the server is behind?"""
+        return coming >= max(FEW, self._pace // 12) and self.is_behind(now)
 
     def is_late(self, arrived: float, now: float) -> bool:
         """Does a request that came then begin too late, now, while the server is behind?"""

@@ -40,7 +40,9 @@ _REASONS: Final = {400: b"Bad Request", 403: b"Forbidden", 404: b"Not Found"}
 class StreamSocket(asyncio.Protocol):
     """One connection, made where the server makes its own. `receive` says what comes, `pieces` or `text` takes it.
 
-    `protocol` is the subprotocol that was agreed upon, `goodbye` the code with which the client has closed.
+    `protocol` is the subprotocol that was agreed upon, `goodbye` the code with which the client has closed. `ear` is
+    offered each message that comes whole while `receive` waits for one; if it says True it has dealt with it, and
+    nobody is woken. It must not raise.
     """
 
     plan: "StreamPlan"
@@ -50,6 +52,7 @@ class StreamSocket(asyncio.Protocol):
         self.peer = ""
         self.protocol: bytes | None = None
         self.goodbye: int | None = None
+        self.ear: Callable[[Opcode, bytes], bool] | None = None
         self._loop = asyncio.get_running_loop()
         self._state = server_state
         self._decoder: Decoder | None = None
@@ -59,7 +62,7 @@ class StreamSocket(asyncio.Protocol):
         self._room = asyncio.Event()
         self._room.set()
         self._sending = asyncio.Lock()
-        self._ended = self._closing = self._paused = self._deaf = False
+        self._ended = self._closing = self._paused = self._deaf = self._resting = False
         self._heard = self._loop.time()
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -142,7 +145,7 @@ class StreamSocket(asyncio.Protocol):
         for one in found:
             if isinstance(one, Control):
                 self._heed(one)
-            elif not self._closing:
+            elif not self._closing and not self._is_overheard(one):
                 self._arrived.append(one)
                 self._waiting += len(one.data)
         if self._arrived:
@@ -150,6 +153,11 @@ class StreamSocket(asyncio.Protocol):
         if self._waiting > _WAITING and not self._paused:
             self._paused = True
             self._transport.pause_reading()
+
+    def _is_overheard(self, piece: Piece) -> bool:
+        if self.ear is None or not self._resting or not piece.ended or self._arrived or self._ended:
+            return False
+        return self.ear(piece.opcode, piece.data)
 
     def _heed(self, control: Control) -> None:
         if control.opcode is Opcode.PING and not self._closing and self._room.is_set():
@@ -163,7 +171,9 @@ class StreamSocket(asyncio.Protocol):
 
     async def receive(self) -> Opcode | None:
         """What the next message is, text or binary; None when nothing more comes."""
+        self._resting = True
         await self._await_piece()
+        self._resting = False
         return None if not self._arrived else self._arrived[0].opcode
 
     async def _await_piece(self) -> None:
@@ -220,16 +230,21 @@ class StreamSocket(asyncio.Protocol):
     async def send_text(self, text: bytes) -> None:
         await self._send(frames.encode(Opcode.TEXT, text))
 
-    async def send_bytes(self, data: bytes) -> None:
-        """One binary message in one frame."""
-        await self._send(frames.encode(Opcode.BINARY, data))
-
     async def _send(self, message: bytes) -> None:
-        """Write at once what can be: nobody is in the middle of a message, and there is room."""
-        if self._sending.locked() or not self._room.is_set():
+        """Write at once what can be."""
+        if not self.is_free:
             async with self._sending:
                 return await self._write(message)
         return self._put(message)
+
+    @property
+    def is_free(self) -> bool:
+        """Is nobody in the middle of a message, and is there room?"""
+        return not self._sending.locked() and self._room.is_set()
+
+    def send_now(self, frame: bytes) -> None:
+        """A frame that is a message, as it goes on the wire, if the connection `is_free`. ClientGone if it is gone."""
+        self._put(frame)
 
     async def send_binary(self, content: AsyncIterator[bytes]) -> None:
         """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""

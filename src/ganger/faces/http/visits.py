@@ -30,11 +30,9 @@ class Visits:
 
     async def attend(self, work: Coroutine[Any, Any, T], grant: Grant, receive: Receive) -> T:
         """The outcome of the work; ClientGone if the client went first; the error with which it was sent home."""
-        if self._closed or len(self._open) >= self._most:
+        if (refusal := self._refusal()) is not None:
             work.close()
-            raise (
-                _closing() if self._closed else TooManyRequests(f"{self._most} requests wait already: come back later")
-            )
+            raise refusal
         home: asyncio.Future[GangerError] = asyncio.get_running_loop().create_future()
         self._open[home] = grant
         doing, going = asyncio.ensure_future(work), asyncio.ensure_future(_watch(receive))

@@ -1,6 +1,7 @@
 """What the endpoints of `/v1` work with."""
 
 import asyncio
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,6 +10,7 @@ from ganger.core.errors import NotAllowed, TaskNotFound
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.queue import Queue
+from ganger.core.state import LEASED
 from ganger.core.task import Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import Edit
@@ -23,6 +25,8 @@ from ganger.wire.v1.requests import DEFAULT_QUEUE
 from ganger.wire.v1.words import read_id
 
 _MOST: Final = 10_000
+_HEARING: Final = 0.05
+"""Seconds: hardly longer than any other request takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,18 @@ class Backend:
         if found is None:
             raise TaskNotFound(f"there is no node {task}", task=task)
         return found
+
+    async def hear(self, task: Task, stream: str, start: int) -> None:
+        """Have a node that runs send what it writes, as for a follower, and wait for a moment if nothing is there.
+
+        It goes on for some seconds: whoever comes again and again gets what was written in between.
+        """
+        if task.status not in LEASED or (await self.engine.read_output(task.id, stream, start, 1, task.fence)).body:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HEARING):
+                async with aclosing(self.engine.follow_output(task.id, (stream,), start, task.fence)) as heard:
+                    await anext(heard, None)
 
     async def check_all(self, ids: list[TaskId]) -> None:
         """TaskNotFound names those that are not there."""

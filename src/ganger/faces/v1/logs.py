@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ganger.core.errors import BadCursor
+from ganger.core.errors import BadCursor, BadInput
 from ganger.core.ids import Fence, TaskId
 from ganger.faces.http.reply import BYTES, Answer, Reply, Streamed
 from ganger.faces.http.request import Request
@@ -19,11 +19,13 @@ from ganger.faces.http.sse import LAST_SEEN, keep_alive, write_named
 from ganger.faces.v1.backend import Backend
 from ganger.faces.v1.flags import read_flag, read_limit
 from ganger.wire.v1.pages import read_offset
+from ganger.wire.v1.specs import STREAMS
 from ganger.wire.v1.values import Shown, show_piece
 from ganger.wire.v1.words import name_state
 
 PARAMETERS: Final = frozenset({"stream", "attempt", "offset", "limit", "follow"})
 STDOUT: Final = "stdout"
+_KNOWN: Final = (*STREAMS, "log")
 _PLACE: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
 
 
@@ -44,11 +46,13 @@ class Logs:
     async def read(self, request: Request) -> Answer:
         """A part of one stream as it is, or with `follow` as events until the node has ended."""
         task, asked = await self._backend.find_task(await self._backend.reach(request)), request.query
-        stream, place = asked.get("stream", STDOUT), _read_place(request)
+        stream, place = _read_stream(asked.get("stream", STDOUT)), _read_place(request)
         if read_flag(asked, "follow"):
             alone = "attempt" in asked
             return Streamed(keep_alive(self._follow(task.id, stream, place, alone), self._backend.limits.beat))
         most = read_limit(asked.get("limit"), self._backend.limits.piece)
+        if place.fence in {None, task.fence}:
+            await self._backend.hear(task, stream, place.offset)
         part = await self._engine.read_output(task.id, stream, place.offset, most, place.fence)
         following = place.offset + len(part.body)
         done = b"true" if part.ended and following >= part.size else b"false"
@@ -89,6 +93,12 @@ def _message(attempt: Fence, stream: str, start: int, shown: Shown) -> bytes:
     told: dict[str, Any] = {"stream": stream, "attempt": attempt, "offset": start}
     told |= {"data": shown.data, "encoding": shown.encoding}
     return write_named("output", msgspec.json.encode(told), f"{attempt}-{start + shown.used}")
+
+
+def _read_stream(said: str) -> str:
+    if said not in _KNOWN:
+        raise BadInput(f"{said!r:.80} is no stream; use one of {', '.join(_KNOWN)}", field="stream")
+    return said
 
 
 def _read_place(request: Request) -> Place:

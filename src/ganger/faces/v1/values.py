@@ -50,6 +50,7 @@ class Values:
     """Reads the values of nodes."""
 
     def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._engine = backend.engine
 
     async def read_spec(self, task: Task) -> bytes:
@@ -89,6 +90,8 @@ class Values:
     async def _read_stream(self, task: Task, stream: str, part: Part) -> Piece | None:
         """A part of what one attempt wrote. Its page id names the attempt: what was written there never changes."""
         fences = await self._fences(task) if part.version is None else _read_fence(part.version)
+        if task.fence in fences:
+            await self._backend.hear(task, stream, part.start)
         for fence in fences:
             found = await self._engine.read_output(task.id, stream, part.start, part.most, Fence(fence))
             if found.size:
