@@ -47,14 +47,17 @@ async def _export(engine: "Engine", name: str | None, only_open: bool) -> int:
 
 
 async def _view(engine: "Engine", task: "Task", names: "Names") -> dict[str, Any]:
-    """A task with its parents, its spec and its result (each as text, or in base64 if it is none)."""
+    """A task with its parents, its spec, and what of its data is carried (as text, or in base64 if it is none)."""
+    from ganger.cli.import_lines import CARRIED
     from ganger.cli.views import view_task
 
     look = await engine.look(task.id, engine.limits.page)
     fields = view_task(task, names)
     fields["parents"] = [[int(parent), str(on)] for parent, on in look.family.parents]
     fields |= _spell("spec", await _read(engine, task.id, "spec"))
-    return fields | (_spell("result", await _read(engine, task.id, "result")) if "result" in look.keys else {})
+    for key in (key for key in CARRIED if key in look.keys):
+        fields |= _spell(key, await _read(engine, task.id, key))
+    return fields
 
 
 async def _read(engine: "Engine", task: "TaskId", key: str) -> bytes:

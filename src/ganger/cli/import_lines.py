@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +11,11 @@ from ganger.core.clock import Wall
 from ganger.core.errors import BadInput
 from ganger.core.queue import Policy
 from ganger.core.state import is_final
+from ganger.core.task import EXIT, THEIRS
 from ganger.engine.store import Past
+
+CARRIED: Final = ("result", EXIT, THEIRS)
+"""The data that go along with a task."""
 
 
 class QueueLine(msgspec.Struct, frozen=True, tag_field="type", tag="queue"):
@@ -69,6 +73,10 @@ class TaskLine(msgspec.Struct, frozen=True, tag_field="type", tag="task"):
     crashes: int = 0
     result: str | None = None
     result_base64: str | None = None
+    exit: str | None = None
+    exit_base64: str | None = None
+    disbatch: str | None = None
+    disbatch_base64: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -79,9 +87,11 @@ class TaskLine(msgspec.Struct, frozen=True, tag_field="type", tag="task"):
         return self._read("spec", self.spec, self.spec_base64) or b""
 
     @property
-    def outcome(self) -> bytes | None:
-        """The result; None if there is none."""
-        return self._read("result", self.result, self.result_base64)
+    def data(self) -> list[tuple[str, bytes]]:
+        """What came along with it; of one that is open only what others gave it before it ran."""
+        keys = (THEIRS,) if self.is_open else CARRIED
+        found = [(key, self._read(key, getattr(self, key), getattr(self, f"{key}_base64"))) for key in keys]
+        return [(key, value) for key, value in found if value is not None]
 
     @property
     def past(self) -> Past:

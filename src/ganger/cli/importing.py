@@ -27,7 +27,7 @@ def import_tasks(store: str | None, as_json: bool, file: TextIO) -> None:
     """Store the tasks of an export, under new ids.
 
     Those of FILE (- for standard input) are stored with their graph, all or none; those that have ended with their end
-    and their result, where the store takes such. Missing queues are made. A task whose key is taken already is left
+    and their result. Missing queues are made. A task whose key is taken already is left
     out. Prints how many were added.
     """
     from ganger.cli.import_lines import read_lines
@@ -50,9 +50,9 @@ async def _import(engine: "Engine", lines: "Iterable[Any]") -> tuple[int, int]:
     places = {line.id: -1 - index for index, line in enumerate(tasks)}
     new = [_make(line, await _queue(engine, queues, line.queue), places) for line in tasks]
     ended = [(index, line) for index, line in enumerate(tasks) if not line.is_open]
-    results = [(index, "result", result) for index, line in ended if (result := line.outcome) is not None]
+    data = [(index, key, value) for index, line in enumerate(tasks) for key, value in line.data]
     with show_storing(len(new)):
-        made = await engine.submit(new, data=results, pasts=[(index, line.past) for index, line in ended])
+        made = await engine.submit(new, data=data, pasts=[(index, line.past) for index, line in ended])
     born = set(range(len(tasks))) - set(made.existing)
     held: list[TaskId] = [made.ids[index] for index in sorted(born) if tasks[index].code == Status.HELD]
     if held:

@@ -1,7 +1,9 @@
 """The command `ganger`."""
 
 import atexit
+import errno
 import gc
+import os
 import sys
 from typing import Final
 
@@ -85,6 +87,19 @@ class Door(Overview):
             sys.exit(choose_exit(error))
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            tell(f"ganger: {clean(str(error))}")
+            _drop_output()
+            sys.exit(1)
+
+
+def _drop_output() -> None:
+    """What could not be written is not tried again at the end of the process."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def choose_exit(error: GangerError) -> int:

@@ -76,7 +76,8 @@ def _make_commands(template: str, items: Sequence[str]) -> list[list[str]]:
 
     words = split_template(template)
     if odd := find_shell_words(words):
-        tell(f"ganger: {' '.join(odd)} is a plain word here, because no shell reads it; for one use bash -c")
+        what = "is a plain word" if len(odd) == 1 else "are plain words"
+        tell(f"ganger: {' '.join(odd)} {what} here, because no shell reads the command; for one use bash -c")
     return [fill(words, item, number) for number, item in enumerate(items, 1)]
 
 

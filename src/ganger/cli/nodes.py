@@ -32,7 +32,9 @@ def nodes(store: str | None, as_json: bool, everyone: bool) -> None:
     elif shown:
         print_table(COLUMNS, list(map(node_row, shown)))
     else:
-        tell("no node is here" + (_START if len(found) == len(shown) else f"; {len(found)} were: see --all"))
+        tell(
+            "no node is here" + (_START if len(found) == len(shown) else f"; {len(found)} left or were lost: see --all")
+        )
 
 
 def node_row(node: "Node") -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What a command prints: tables for people, lines of JSON for programs, messages on standard error."""
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,8 @@ Painter = Callable[[str], str]
 _GAP = "  "
 _NARROWEST = 10
 _HANGING = "  "
+_COMMAND = re.compile("`[^`]*`")
+_KEPT_SPACE = "\0"
 
 
 def tell(message: str) -> None:
@@ -30,9 +33,24 @@ def fold(text: str, hanging: str = "") -> list[str]:
     import textwrap
 
     # A command in a message is copied as it stands: it is never parted inside a word or at a hyphen.
-    return textwrap.wrap(
-        text, max(_NARROWEST, wide), subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    room = max(_NARROWEST, wide)
+    lines = textwrap.wrap(
+        _keep_commands(text, room - len(hanging)),
+        room,
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return [line.replace(_KEPT_SPACE, " ") for line in lines]
+
+
+def _keep_commands(text: str, room: int) -> str:
+    """The text with each command in it as one word, if a line has room for that."""
+
+    def keep(found: re.Match[str]) -> str:
+        return found[0].replace(" ", _KEPT_SPACE) if len(found[0]) <= room else found[0]
+
+    return _COMMAND.sub(keep, text)
 
 
 def _columns() -> int:
@@ -83,17 +101,30 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], **paint: 
 
 
 def lay_out(columns: Sequence[str], rows: Iterable[Sequence[str]], wide: int | None, **paint: Painter) -> list[str]:
-    """The lines of a table, the heading first; the last column is cut at a width, if one is given."""
+    """The lines of a table, the heading first; if a width is given the last column is cut there.
+
+    Where that does not help, the widest columns of words are.
+    """
     table = [tuple(columns), *(tuple(clean(cell) for cell in row) for row in rows)]
     widths = [max(map(measure, column)) for column in zip(*table, strict=True)]
     right = [all(_is_number(cell) for cell in column[1:]) for column in zip(*table, strict=True)]
     if wide is not None:
-        used = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(_NARROWEST, wide - used))
+        _fit(widths, right, wide - len(_GAP) * (len(widths) - 1))
     heading, *lines = [list(map(_pad, row, widths, right)) for row in table]
     painters = [paint.get(name, str) for name in columns]
     painted = [[painter(cell) for painter, cell in zip(painters, line, strict=True)] for line in lines]
     return [_GAP.join(line).rstrip() for line in (heading, *painted)]
+
+
+def _fit(widths: list[int], right: Sequence[bool], room: int) -> None:
+    """Make the columns narrower until they have room: the last one first, none below `_NARROWEST`, numbers never."""
+    widths[-1] = min(widths[-1], max(_NARROWEST, room - sum(widths[:-1])))
+    words = [index for index, is_number in enumerate(right) if not is_number and widths[index] > _NARROWEST]
+    while sum(widths) > room and words:
+        widest = max(words, key=lambda index: widths[index])
+        if widths[widest] <= _NARROWEST:
+            return
+        widths[widest] -= 1
 
 
 def clean(text: str) -> str:

@@ -129,12 +129,19 @@ def _row(planned: "Planned", names: "Names") -> tuple[str, ...]:
     work, tick = planned.work, _next_tick(planned)
     return (
         planned.schedule.name,
-        "paused" if planned.paused else "never" if tick is None else say_second(tick),
+        "paused" if planned.paused else "never" if tick is None else _say_next(tick, planned.schedule),
         _say_when(planned.schedule),
         "-" if planned.last.task is None else str(planned.last.task),
         names.get(QueueId(work.queue), str(work.queue)),
         work.description or f"({work.kind})",
     )
+
+
+def _say_next(tick: int, wanted: Schedule) -> str:
+    """By the clock of the schedule, which stands beside it; an interval has none but ours."""
+    if wanted.every is not None:
+        return say_second(tick)
+    return _say_tick(tick, wanted.zone)[: len("2026-01-01 00:00:00")]
 
 
 def _say_when(wanted: Schedule) -> str:

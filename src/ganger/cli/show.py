@@ -1,6 +1,6 @@
 """`ganger show`: everything about one task."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -24,28 +24,40 @@ _LONG = 10_000
 @click.argument("task", type=read_id, metavar="ID")
 def show(store: str | None, as_json: bool, task: "TaskId") -> None:
     """Show all that is known of a task. That is itself, its family, its attempts and its data."""
-    look, queue, spec = run_engine(store, lambda engine: _look(engine, task))
+    seen = run_engine(store, lambda engine: _look(engine, task))
     if as_json:
-        print_json(_view(look, queue, spec))
+        print_json(_view(seen))
     else:
-        _print(look, queue, spec)
+        _print(seen)
 
 
-async def _look(engine: "Engine", task: "TaskId") -> "tuple[Look, str, str]":
-    from ganger.cli.views import name_queues
+class Seen(NamedTuple):
+    """A task, and what the numbers in it are called; `node` is empty if nobody holds it."""
+
+    look: "Look"
+    queue: str
+    node: str
+    spec: str
+
+
+async def _look(engine: "Engine", task: "TaskId") -> Seen:
+    from ganger.cli.views import name_nodes, name_queues
 
     look = await engine.look(task)
     spec = (await engine.read_data(task, "spec", 0, _SPEC_SHOWN)).body.decode("utf-8", "replace")
-    names = await name_queues(engine)
-    return look, names.get(look.task.queue, str(look.task.queue)), spec
+    names, holder = await name_queues(engine), look.task.holder
+    node = "" if holder is None else (await name_nodes(engine)).get(holder, str(holder))
+    return Seen(look, names.get(look.task.queue, str(look.task.queue)), node, spec)
 
 
-def _view(look: "Look", queue: str, spec: str) -> dict[str, Any]:
+def _view(seen: Seen) -> dict[str, Any]:
     from ganger.cli.views import view_task
 
+    look = seen.look
     return {
-        **view_task(look.task, {look.task.queue: queue}),
-        "spec": spec,
+        **view_task(look.task, {look.task.queue: seen.queue}),
+        "node": seen.node or None,
+        "spec": seen.spec,
         "parents": [{"task": parent, "on": on} for parent, on in look.family.parents],
         "children": [{"task": child, "on": on} for child, on in look.family.children],
         "history": [attempt._asdict() for attempt in look.attempts],
@@ -54,9 +66,10 @@ def _view(look: "Look", queue: str, spec: str) -> dict[str, Any]:
     }
 
 
-def _print(look: "Look", queue: str, spec: str) -> None:
-    pairs = _describe(look.task, queue) | _relate(look)
-    pairs |= {"data": ", ".join(look.keys), "output": ", ".join(look.streams), "spec": spec}
+def _print(seen: Seen) -> None:
+    look = seen.look
+    pairs = _describe(look.task, seen.queue) | {"runs on": seen.node} | _relate(look)
+    pairs |= {"data": ", ".join(look.keys), "output": ", ".join(look.streams), "spec": seen.spec}
     print_pairs({name: clean(value) for name, value in pairs.items()})
     if look.attempts:
         click.echo()

@@ -70,8 +70,10 @@ def make_command(given: dict[str, Any], queue: int) -> "NewTask":
 
     from ganger.cli.tasks import Wish, make_task
 
-    words = {name: given[name] for name in ("priority", "delay", "key", "once", "timeout", "retries") if given[name]}
-    words |= {"priority": given["priority"], "env": dict(given["env"]), "after": list(given["parents"])}
+    names = ("priority", "delay", "key", "once", "timeout", "retries")
+    # Nought is a word too: no retries, where the queue would have some.
+    words = {name: given[name] for name in names if given[name] is not None}
+    words |= {"env": dict(given["env"]), "after": list(given["parents"])}
     wish = Wish(
         **words,
         command=list(given["command"]),

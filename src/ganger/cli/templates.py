@@ -13,7 +13,7 @@ from typing import Final
 from ganger.core.errors import BadInput
 
 _PLACE: Final = re.compile(r"\{[./#]?\}")
-_SHELL_WORDS: Final = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1"})
+_SHELL_WORD: Final = re.compile(r"[|&;]{1,2}|[^;]*;|\d?(?:>>?|<)(?:&\d;?)?", re.ASCII)
 
 
 def split_template(template: str) -> list[str]:
@@ -33,7 +33,7 @@ def has_place(word: str) -> bool:
 
 def find_shell_words(words: Sequence[str]) -> list[str]:
     """Words that mean something to a shell, and nothing here."""
-    return [word for word in words if word in _SHELL_WORDS]
+    return [word for word in words if _SHELL_WORD.fullmatch(word)]
 
 
 def fill(words: Sequence[str], item: str, number: int) -> list[str]:

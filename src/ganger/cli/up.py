@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ganger.cli.functions import make_functions, take_functions
 from ganger.cli.opening import take_store
 from ganger.cli.server import take_insecure, take_listen, take_log_format
 from ganger.cli.words import read_duration
@@ -40,6 +41,7 @@ _SHOWN = 18
 @click.option("--app", "apps", multiple=True, metavar="MODULE:APP", help="Write the schedules of this app; repeatable.")
 @click.option("--grace", type=read_duration, metavar="DURATION", help="A drain waits so long (default: to the end).")
 @click.option("--handover", type=read_duration, metavar="DURATION", help="Commands outlive a restart so long (10m).")
+@take_functions
 @click.option("--no-server", is_flag=True, help="Run tasks only, and serve no HTTP API.")
 @take_listen
 @take_insecure
@@ -80,7 +82,7 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
         bound = None if given["no_server"] else doorstep.bind(settings, insecure=given["insecure"])
         sock = None if bound is None else stack.enter_context(bound)
         options = options if sock is None else _tell_url(options, settings, sock)
-        wishes = NodeWishes(paths=paths, processes=options.slots)
+        wishes = NodeWishes(paths=paths, processes=options.slots, functions=make_functions(given))
         log = stack.enter_context(open_log(settings, sys.stdout))
         opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
         calls.heed()

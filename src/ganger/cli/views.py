@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ganger.cli.words import say_status
 from ganger.core.errors import PayloadTooLarge, QueueNotFound, TaskNotFound
-from ganger.core.ids import QueueId, TaskId
+from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.task import Kind
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ _PATH: Final = re.compile(rb'"path":\s*"([^"\\]+)"')
 async def name_queues(engine: "Engine | View") -> Names:
     """The name of each queue by its id."""
     return {queue.id: queue.name for queue in await engine.queues.all()}
+
+
+async def name_nodes(engine: "Engine | View") -> Mapping[NodeId, str]:
+    """The name of each node by its id."""
+    return {node.id: node.name for node in await engine.nodes.all()}
 
 
 async def title_tasks(engine: "Engine | View", tasks: "Iterable[Task]") -> Titles:

@@ -12,6 +12,8 @@ from ganger.core.state import Status, status_of
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LENGTH: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 _SHOWN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+_SIZES: Final = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kMG]?B|[KMG]iB)", re.ASCII)
 _LONGEST_NUMBER: Final = 15
 _FOREVER_MS: Final = 1 << 53
 _GROUPS: Final = {
@@ -26,6 +28,15 @@ def read_duration(text: str) -> int:
     if match is None or len(match[1]) > _LONGEST_NUMBER:
         raise click.BadParameter(f"{text!r} is not a duration; write 90s, 5m, 1.5h, 2d or 250ms")
     return round(float(match[1]) * _UNITS[match[2] or "s"])
+
+
+def read_size(text: str) -> int:
+    """A number of bytes: 812B, 500MB, 1.5GiB."""
+    match = _SIZE.fullmatch(text)
+    size = 0 if match is None or len(match[1]) > _LONGEST_NUMBER else round(float(match[1]) * _SIZES[match[2]])
+    if size == 0:
+        raise click.BadParameter(f"{text!r} is not a size; write 812B, 500MB, 2GB or 1.5GiB")
+    return size
 
 
 def read_id(text: str) -> TaskId:

@@ -12,7 +12,7 @@ from ganger.client.transport import Transport, Why
 from ganger.core.errors import BadInput, TaskNotFound
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, status_of
-from ganger.core.task import Task
+from ganger.core.task import Kind, Task
 from ganger.wire import floats
 
 T = TypeVar("T")
@@ -21,13 +21,17 @@ _MIXED: Final = "mixedout"
 
 
 class TaskFailed(Exception):
-    """The task ended otherwise than by success. `reason` is what it left: the traceback of a function, as text."""
+    """The task ended otherwise than by success. `reason` is what it left: the traceback of a function, as text.
 
-    def __init__(self, task: TaskId, status: int, reason: str | None) -> None:
-        super().__init__(task, status, reason)
+    `exit_code` is that of a command or script, None if it has none.
+    """
+
+    def __init__(self, task: TaskId, status: int, reason: str | None, exit_code: int | None = None) -> None:
+        super().__init__(task, status, reason, exit_code)
         self.task = task
         self.code = status
         self.reason = reason
+        self.exit_code = exit_code
 
     @property
     def status(self) -> Status | None:
@@ -204,11 +208,19 @@ async def _read_result(transport: Transport, task: TaskId, timeout: float | None
         raise TimeoutError(f"task {task} has not ended within {timeout} s")
     found = await _look(transport, task)
     if found.status != Status.SUCCEEDED:
-        raise TaskFailed(task, found.status, found.reason)
+        raise TaskFailed(task, found.status, found.reason, await _read_exit(transport, found))
     body = bytearray()
     while (piece := await transport.read_data(task, "result", len(body))).body:
         body += piece.body
     return bytes(body)
+
+
+async def _read_exit(transport: Transport, found: Task) -> int | None:
+    """What a command exited with; None for what is no command, or never exited."""
+    if found.kind not in (Kind.COMMAND, Kind.SHELL):
+        return None
+    said = (await transport.read_data(found.id, "result", 0)).body
+    return int(said) if said.isdigit() else None
 
 
 async def _read_logs(transport: Transport, task: TaskId, stream: str | None) -> str:

@@ -220,9 +220,14 @@ def assert_enqueued(app: App, function: Function[..., Any, Any], *args: Any, **k
 
 def _bound(function: Function[..., Any, Any], args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by the names of their parameters, so that it does not matter how they were given."""
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(bound.arguments, enc_hook=repr))
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+    except TypeError:
+        # A call that the function cannot take is submitted all the same, and fails when it runs.
+        given = {"*": args, **kwargs}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given, enc_hook=repr))
     return plain
 
 

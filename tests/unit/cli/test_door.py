@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -34,6 +35,19 @@ def test_each_branch_of_the_errors_has_its_exit_code() -> None:
     errors = (GangerError("x"), TaskNotFound("x"), WrongStatus("x"), StoreFull("x"), AuditBroken("x"), NotAllowed("x"))
 
     assert [choose_exit(error) for error in errors] == [1, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk here is always full")
+@pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["export"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_told_without_a_trace(console: Console, words: list[str]) -> None:
+    console.submit("--", "true")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from ganger.cli.main import main; main()", *words, "--store", console.url],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (1, "ganger: [Errno 28] No space left on device\n")
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))

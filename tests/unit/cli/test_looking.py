@@ -5,6 +5,7 @@ import pytest
 from ganger.core.node import Registration
 from ganger.core.task import NewTask
 from ganger.engine.engine import Engine
+from ganger.engine.store import Claim
 from tests.unit.cli.console import Console
 
 READERS = (
@@ -79,6 +80,21 @@ def test_a_task_is_shown_with_its_family_and_attempts(console: Console) -> None:
     assert "worker" in shown.splitlines()[-1]
     (task,) = console.lines("show", first, "--json")
     assert (task["code"], task["children"], len(task["history"])) == (3, [{"task": 2, "on": "success"}], 1)
+
+
+def test_a_task_that_runs_is_shown_with_its_node(console: Console) -> None:
+    task = console.submit("--", "true")
+    assert "runs on" not in console.out("show", task)
+
+    async def take(engine: Engine) -> None:
+        node = await engine.nodes.register(Registration("worker", "token"))
+        queues = tuple(queue.id for queue in await engine.queues.all())
+        assert await engine.claim(Claim(node.id, queues, most=1, start=True))
+
+    console.act(take)
+
+    assert "runs on      worker" in console.out("show", task)
+    assert console.lines("show", task, "--json")[0]["node"] == "worker"
 
 
 def test_why_says_what_keeps_a_task(console: Console) -> None:

@@ -141,6 +141,8 @@ def test_the_places_of_a_command_are_filled() -> None:
     assert fill(words, "in/a.b.txt", 7) == ["cp", "in/a.b.txt", "out/a.b.txt-7", "in/a.b {x}"]
     assert fill(split_template("cat"), "{.}", 1) == ["cat", "{.}"]
     assert find_shell_words(split_template("sort {} > '{}.sorted'")) == [">"]
+    assert find_shell_words(split_template("sleep 1; echo {} >&2; x && y")) == ["1;", ">&2;", "&&"]
+    assert find_shell_words(split_template("awk '{print; exit}' a&b <{} {}")) == []
 
 
 def test_who_writes_the_command_as_words_is_told_to_quote_it(console: Console) -> None:

@@ -11,7 +11,9 @@ from asyncio.subprocess import PIPE, Process
 
 import pytest
 
+from ganger.cli.functions import make_functions
 from ganger.cli.systemd import quote
+from ganger.cli.up import up
 from ganger.core.ids import TaskId
 from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.outcome import Succeed
@@ -19,12 +21,24 @@ from ganger.core.task import Claimed
 from ganger.engine.bell import Bell
 from ganger.engine.engine import Engine
 from ganger.engine.store import NODES_TOPIC, Claim
+from ganger.node.functions.messages import Mode
+from ganger.node.functions.options import FunctionOptions
 from tests.unit.cli.console import Console
 
 pytestmark = pytest.mark.slow
 
 DEADLINE = 30.0
 PROGRAM = "from ganger.cli.main import main; main()"
+
+
+def test_a_node_is_told_how_its_functions_run() -> None:
+    words = ["--mode", "thread", "--threads", "32", "--recycle-after", "1000", "--recycle-bytes", "500MB"]
+    said = make_functions(up.make_context("up", words).params)
+    plain = make_functions(up.make_context("up", []).params)
+
+    assert (said.mode, said.threads, said.coroutines) == (Mode.THREAD, 32, plain.coroutines)
+    assert (said.recycle_after, said.recycle_bytes) == (1_000, 500_000_000)
+    assert plain == FunctionOptions(plain.folder)
 
 
 async def _claim(engine: Engine, task: int) -> Claimed:

@@ -22,7 +22,7 @@ def test_a_schedule_is_kept_and_listed(console: Console) -> None:
     assert (nightly["missed"], nightly["description"]) == ("all", "tar -c x")
     assert (often["every"], often["missed"], often["kind"]) == (300_000, "once", "shell")
     listed = console.out("schedule", "ls")
-    assert "30 2 * * * Europe/Berlin" in listed
+    assert "02:30:00  30 2 * * * Europe/Berlin" in listed
     assert "every 5m" in listed
 
 

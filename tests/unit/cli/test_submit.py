@@ -33,6 +33,14 @@ def test_the_options_of_a_task_are_kept(console: Console) -> None:
     assert json.loads(shown["spec"])["env"] == {"A": "b=c"}
 
 
+def test_nought_is_a_word_too(console: Console) -> None:
+    console.run("queue", "create", "stubborn", "--retries", 5)
+    task = console.submit("--queue", "stubborn", "--retries", 0, "--priority", 0, "--", "true")
+
+    (shown,) = console.lines("show", task, "--json")
+    assert (json.loads(shown["retry"])[0], shown["priority"]) == (1, 0)
+
+
 def test_a_delay_makes_a_task_due_later(console: Console) -> None:
     task = console.submit("--delay", "1.5h", "--", "true")
 
@@ -64,6 +72,8 @@ def test_a_key_that_is_taken_is_refused_or_given_back(console: Console) -> None:
         (("--shell", "a\udcff"), 2, "kept as UTF-8"),
         (("--env", "A=\udcff", "--", "x"), 2, "kept as UTF-8"),
         (("--queue", "nowhere", "--", "x"), 3, "ganger queue create nowhere"),
+        (("--key", "", "--", "x"), 2, "the key name has 0 characters"),
+        (("--timeout", "0", "--", "x"), 2, "timeout is 0"),
         (("--after", "77", "--", "x"), 2, "[unknown_parent]"),
         (("--after", "first", "--", "x"), 2, "[unknown_parent]"),
     ],

@@ -1,5 +1,6 @@
 """What a person sees: lines that fit the terminal, lists that say what is there, hints what to do next."""
 
+import json
 import os
 import pty
 import subprocess
@@ -66,6 +67,7 @@ def test_a_message_is_folded_between_words_and_a_command_in_it_stays_whole(
         "ganger: make it with `ganger",
         "  queue create --max-active 3`",
     ]
+    assert fold("ganger: it is held, see `ganger why 7`", "  ") == ["ganger: it is held, see", "  `ganger why 7`"]
     assert fold("short", "  ") == ["short"]
     assert fold("x" * 40) == ["x" * 40]
 
@@ -85,10 +87,30 @@ def test_a_status_has_its_colour_on_a_terminal_unless_none_is_wanted(console: Co
     assert "\x1b" not in _see(["ls"], 80, console.url)
 
 
+def test_a_person_sees_how_far_a_wait_is_and_that_many_tasks_are_stored(console: Console, tmp_path: Path) -> None:
+    ids = [str(console.submit("--", "true")) for _ in range(2)]
+    exported = console.out("export").splitlines()
+    many, task = tmp_path / "many.jsonl", json.loads(exported[-1])
+    lines = [json.dumps({**task, "id": number, "position": number}) for number in range(1, 1_001)]
+    many.write_text("\n".join([*(line for line in exported if '"task"' not in line), *lines]))
+
+    waiting = _see(["wait", "--timeout", "1s", *ids], 80, console.url)
+    assert "waiting" in waiting
+    assert "0/2" in waiting
+    assert "storing 1,000 tasks" in _see(["import", str(many)], 80, f"sqlite:{tmp_path}/other.db")
+
+
 def test_only_the_last_column_is_cut() -> None:
     lines = lay_out(("ID", "NODE", "TASK"), [("7", "a-long-name", "t" * 50), ("12", "b", "x")], 30)
 
     assert lines == ["ID  NODE         TASK", " 7  a-long-name  ttttttttttttt…"[:29] + "…", "12  b            x"]
+
+
+def test_where_the_last_column_is_not_enough_the_widest_words_are_cut() -> None:
+    lines = lay_out(("WHEN", "COUNT", "TASK"), [("every hour of the day", "12345678901", "t" * 50)], 40)
+
+    assert lines[1] == "every hour of …  12345678901  ttttttttt…"
+    assert lay_out(("A", "B"), [("a" * 30, "b" * 30)], 5)[1] == "a" * 9 + "…  " + "b" * 9 + "…"
 
 
 @pytest.mark.parametrize(

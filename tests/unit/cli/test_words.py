@@ -4,7 +4,7 @@ import click
 import pytest
 
 from ganger.cli.printing import clean, cut, measure
-from ganger.cli.words import read_duration, read_id, say_bytes, say_length, say_status, say_time
+from ganger.cli.words import read_duration, read_id, read_size, say_bytes, say_length, say_status, say_time
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,17 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         read_id(text)
+
+
+@pytest.mark.parametrize(("text", "size"), [("812B", 812), ("500MB", 500_000_000), ("1.5 GiB", 3 << 29), ("1kB", 1000)])
+def test_a_size_is_read(text: str, size: int) -> None:
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0B", "12", "-1MB", "1TB", "٣MB", "1" * 16 + "B"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        read_size(text)
 
 
 def test_values_are_told_in_few_characters() -> None:

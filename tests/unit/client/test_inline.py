@@ -333,5 +333,10 @@ def test_what_was_enqueued_can_be_asserted() -> None:
             assert_enqueued(app, add, 2)
         with pytest.raises(AssertionError, match="no call of"):
             assert_enqueued(app, total)
+        add.delay(c=3)  # type: ignore[call-arg]
+        assert_enqueued(app, add, 1, 2)
+        assert_enqueued(app, add, c=3)
+        with pytest.raises(AssertionError, match="not with"):
+            assert_enqueued(app, add, c=4)
     with pytest.raises(BadInput, match="within"):
         assert_enqueued(app, add)
