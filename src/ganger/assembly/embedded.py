@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ganger.assembly.location import is_remote
 from ganger.assembly.registry import open_far, open_parts
+from ganger.assembly.retention import read_retention
 from ganger.assembly.settings import load
 from ganger.engine.collecting import Collector
 from ganger.engine.engine import Engine
@@ -31,8 +32,9 @@ async def open_engine(store: str | None = None, *, upkeep: bool = True) -> Async
         return
     async with open_parts(settings, SystemClock(), SystemEntropy()) as parts:
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs)
+        retention = read_retention(settings)
         collector = Collector(parts.store, parts.clock, parts.blobs)
-        chores = Service("chores", children=[keep_up(parts.store, parts.clock), collector])
+        chores = Service("chores", children=[keep_up(parts.store, parts.clock, retention), collector])
         try:
             if upkeep:
                 await chores.start()

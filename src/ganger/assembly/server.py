@@ -21,6 +21,7 @@ from ganger.assembly.key import open_key
 from ganger.assembly.listening import bind_server, name_hosts, name_url
 from ganger.assembly.location import locate_own
 from ganger.assembly.registry import open_parts
+from ganger.assembly.retention import read_retention
 from ganger.assembly.settings import Settings
 from ganger.assembly.tokens import Keepers, TokenFile
 from ganger.assembly.tracing import trace_tasks
@@ -133,7 +134,7 @@ async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> 
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
         stack.push_async_callback(engine.close)
         upkeep: tuple[Service, ...] = (
-            keep_up(parts.store, parts.clock, telemetry=telemetry),
+            keep_up(parts.store, parts.clock, read_retention(settings), telemetry=telemetry),
             Collector(parts.store, parts.clock, parts.blobs, telemetry=telemetry),
             Scheduler(engine, parts.clock, telemetry=telemetry),
             *inherit(settings, engine, parts.clock, telemetry),

@@ -100,6 +100,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worker_silence: str = "30s"
     """After how long without an answer to status requests a job is taken back from its worker."""
 
+    worker_return: str = "10s"
+    """How long the jobs of a worker of protocol 2 wait for it when its connection is lost."""
+
     worker_frame: str = "67108864"
     """How many bytes one frame from a worker may have."""
 
@@ -118,6 +121,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     grace: str = ""
     """How long a node that drains waits for what runs, as `90s` or `5m`; empty means as long as it takes."""
+
+    keep: str = "7d"
+    """How long tasks are kept that have ended, with their results, as `12h` or `30d`; or `forever`."""
+
+    keep_output: str = "1GiB"
+    """How much output of tasks is kept in all, the newest, as `500MiB`; or `forever`."""
 
     handover: str = "10m"
     """How long the commands of a node that is restarted wait for the next one of its name."""
