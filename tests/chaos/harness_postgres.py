@@ -13,6 +13,8 @@ from ganger.testing.clock import FakeClock
 from ganger.testing.contracts.scene import Scene, plain
 
 LEASE = 600_000
+SLOTS = 4
+"""So many work at once for one node: what they ask for at one moment is gathered."""
 
 
 class Bustle:
@@ -36,7 +38,7 @@ class Bustle:
         first = Scene(self.stores[0], FakeClock())
         queue, node = await first.queue(), await first.node(lease=LEASE)
         submitting = asyncio.ensure_future(self._submit(queue))
-        await asyncio.gather(submitting, self._work(node, queue, submitting))
+        await asyncio.gather(submitting, *(self._work(node, queue, submitting) for _ in range(SLOTS)))
 
     async def check(self) -> None:
         assert sorted(self.had) == sorted(self.submitted), "every acknowledged task was had, and none that nobody sent"

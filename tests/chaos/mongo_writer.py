@@ -12,12 +12,12 @@ from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.contracts.scene import plain
 
 
-async def main(url: str, queue: QueueId, node: NodeId) -> None:
+async def main(url: str, queue: QueueId, node: NodeId, kind: str) -> None:
     store = await MongoStore.open(url, SystemClock(), SystemEntropy())
     while True:
-        ids = (await store.submit(Submission((plain(queue),) * 3))).ids
+        ids = (await store.submit(Submission((plain(queue, kind=kind),) * 6))).ids
         say("had", *ids)
-        claimed = (await store.exchange(Exchange(claim=Claim(node, (queue,), 2)))).claimed
+        claimed = (await store.exchange(Exchange(claim=Claim(node, (queue,), 5)))).claimed
         await store.exchange(Exchange(tuple(move(one.id, "succeed", one.fence) for one in claimed)))
         say("ended", *(one.id for one in claimed))
 
@@ -28,4 +28,4 @@ def say(*words: object) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], QueueId(int(sys.argv[2])), NodeId(int(sys.argv[3]))))
+    asyncio.run(main(sys.argv[1], QueueId(int(sys.argv[2])), NodeId(int(sys.argv[3])), sys.argv[4]))

@@ -13,7 +13,7 @@ import pytest
 from ganger.core.event import Event
 from ganger.core.ids import Position, TaskId
 from ganger.core.state import Status
-from ganger.engine.store import Submission
+from ganger.engine.store import Submission, Tend
 from ganger.engine.stores.mongo import MongoStore
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
@@ -25,27 +25,39 @@ KILLS = 5
 LONG = 3_600_000
 
 
-def test_nothing_that_was_acknowledged_is_lost_and_no_step_stays_half_made(mongo_url: Callable[[], str]) -> None:
-    asyncio.run(_live_through(mongo_url()))
+@pytest.mark.parametrize("plugin", [None, "Demo"], ids=["own", "shared"])
+def test_nothing_that_was_acknowledged_is_lost_and_no_step_stays_half_made(
+    mongo_url: Callable[[], str], plugin: str | None
+) -> None:
+    asyncio.run(_live_through(mongo_url(), plugin))
 
 
-async def _live_through(url: str) -> None:
+async def _live_through(url: str, plugin: str | None) -> None:
     store = await MongoStore.open(url, SystemClock(), SystemEntropy())
     scene, chance = Scene(store, FakeClock()), random.Random(7)
-    queue, node = await scene.queue(), await scene.node(lease=LONG)
+    queue, node = await scene.queue(plugin=plugin), await scene.node(lease=LONG)
+    kind = "payload" if plugin is None else f"plugin:{plugin}"
     had, ended = set[int](), set[int]()
     for _ in range(KILLS):
-        said = await asyncio.to_thread(_run_and_kill, url, queue, node, chance.randint(1, 12))
+        words = [url, str(queue), str(node), kind]
+        said = await asyncio.to_thread(_run_and_kill, words, chance.randint(1, 12))
         had |= said["had"]
         ended |= said["ended"]
-        await store.submit(Submission((plain(queue),)))
+        await store.submit(Submission((plain(queue, kind=kind),)))
+    await _give_back(store)
     await _audit(store, had, ended)
     await store.close()
 
 
-def _run_and_kill(url: str, queue: int, node: int, lines: int) -> dict[str, set[int]]:
+async def _give_back(store: MongoStore) -> None:
+    """What was taken for a step that never came about goes back after a minute, which is over."""
+    await store.database.handle.tasks.update_many({"ganger.pending": {"$gt": ""}}, {"$set": {"ganger.pended": 0}})
+    await store.tend(Tend(release=True))
+
+
+def _run_and_kill(words: list[str], lines: int) -> dict[str, set[int]]:
     """Let it write until it has said so much, and kill it in whatever it does then."""
-    command = [sys.executable, "-m", "tests.chaos.mongo_writer", url, str(queue), str(node)]
+    command = [sys.executable, "-m", "tests.chaos.mongo_writer", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = _read(process.stdout, lines)

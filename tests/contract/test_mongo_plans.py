@@ -11,6 +11,7 @@ from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.databases.mongo import Choice, Doc
 from ganger.engine.stores.mongo import MongoStore, choices
+from ganger.engine.stores.mongo.reconciling import moved_by_others
 from ganger.engine.stores.mongo.tables import TASKS
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
@@ -41,7 +42,7 @@ ASKED: dict[str, Choice[Any]] = {
 RAW: dict[str, Doc] = {
     "by id": {"ganger.id": 7},
     "a stranger's": {"ganger.id": None, "ganger.pending": None, "queue": {"$in": [1, 2]}},
-    "moved by a stranger": {"queue": {"$in": [1]}, "ganger.known": {"$lte": 0}},
+    "moved by a stranger": moved_by_others([1]),
     "taken for a step": {"ganger.pending": "token"},
     "a page": {"ganger.position": {"$gt": 5}, "ganger.queue": 1},
     "a page downward": {"ganger.position": {"$lt": 5}},

@@ -1,82 +1,42 @@
 """The MongoDB store beside strangers: their documents are the protocol's, and so are ours."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from bson import ObjectId
-from pymongo import AsyncMongoClient
 
+from ganger.core.audit import Act
 from ganger.core.clock import Wall
 from ganger.core.errors import NodeTaken
 from ganger.core.event import Fact
 from ganger.core.graph import Edge
-from ganger.core.ids import NodeId, QueueId
+from ganger.core.ids import NodeId, Position, QueueId
 from ganger.core.state import Status, move
 from ganger.core.task import Claimed
-from ganger.databases.timekeeping import HandedTime
-from ganger.engine.store import Claim, Exchange, Query, Tend
-from ganger.engine.stores.mongo import MongoStore
-from ganger.testing.clock import FakeClock, SeededEntropy
+from ganger.engine.store import Exchange, Query, Strangers, Tend
 from ganger.testing.contracts.scene import Scene, append, plain
+from tests.contract.beside import DEMO, KIND, Story, insert, look, open_both, queue_of, take, tell_story
 
 pytestmark = pytest.mark.slow
-DEMO = "Disbatch::Plugin::Demo"
-KIND = f"plugin:{DEMO}"
-Story = Callable[[Scene, Any], Awaitable[None]]
 
 
 @pytest.fixture
 def tell(mongo_url: Callable[[], str]) -> Callable[[Story], None]:
     """Run a story with a store and a stranger's own handle of the same database."""
-    return lambda story: asyncio.run(_run(mongo_url(), story))
-
-
-async def _run(url: str, story: Story) -> None:
-    async with open_both(url) as (scene, database):
-        await story(scene, database)
-
-
-@asynccontextmanager
-async def open_both(url: str) -> AsyncIterator[tuple[Scene, Any]]:
-    clock = FakeClock()
-    store = await MongoStore.open(url, clock, SeededEntropy(1), timekeeper=HandedTime(clock))
-    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url)
-    try:
-        yield Scene(store, clock), client.get_default_database()
-    finally:
-        await store.close()
-        await client.close()
+    return lambda story: tell_story(mongo_url(), story)
 
 
 async def make_queue(database: Any, **fields: Any) -> ObjectId:
-    made = await database.queues.insert_one({"name": "demo", "constructor": DEMO, "maxthreads": None, **fields})
-    found: ObjectId = made.inserted_id
-    return found
+    return await insert(database.queues, {"name": "demo", "constructor": DEMO, "maxthreads": None, **fields})
 
 
 async def add_task(database: Any, queue: ObjectId, **fields: Any) -> ObjectId:
     task = {"queue": queue, "node": -1, "status": -2, "parameters": {"user": "ashley"}, "stdout": None, "stderr": None}
-    made = await database.tasks.insert_one({**task, **fields})
-    found: ObjectId = made.inserted_id
-    return found
-
-
-async def look(scene: Scene) -> None:
-    """Upkeep looks at what strangers did."""
-    await scene.store.tend(Tend(release=True))
-
-
-async def queue_of(scene: Scene) -> QueueId:
-    (queue,) = (await scene.store.directory()).queues
-    return queue.id
-
-
-async def take(scene: Scene, node: NodeId, queue: QueueId, most: int = 10) -> list[Claimed]:
-    return (await scene.store.exchange(Exchange(claim=Claim(node, (queue,), most)))).claimed
+    return await insert(database.tasks, {**task, **fields})
 
 
 def test_our_documents_have_the_fields_of_the_protocol(tell: Callable[[Story], None]) -> None:
@@ -146,16 +106,7 @@ def test_a_task_is_taken_by_one_of_the_two(tell: Callable[[Story], None]) -> Non
         queue, node = await queue_of(scene), await scene.node()
         tasks = [await add_task(database, place) for _ in range(20)]
 
-        async def stranger() -> list[ObjectId]:
-            taken = []
-            where = {"node": -1, "status": -2, "queue": place}
-            claim = {"$set": {"node": "other", "status": -1}}
-            while found := await database.tasks.find_one_and_update(where, claim, sort=[("_id", 1)]):
-                taken.append(found["_id"])
-                await asyncio.sleep(0)
-            return taken
-
-        theirs, ours = await asyncio.gather(stranger(), _take_all(scene, node, queue))
+        theirs, ours = await asyncio.gather(_take_as_stranger(database, place), _take_all(scene, node, queue, 3))
         assert len(theirs) + len(ours) == len(tasks)
         by_node = [found["node"] async for found in database.tasks.find()]
         assert (by_node.count("other"), by_node.count("n")) == (len(theirs), len(ours))
@@ -163,9 +114,19 @@ def test_a_task_is_taken_by_one_of_the_two(tell: Callable[[Story], None]) -> Non
     tell(story)
 
 
-async def _take_all(scene: Scene, node: NodeId, queue: QueueId) -> list[Claimed]:
+async def _take_as_stranger(database: Any, place: ObjectId) -> list[ObjectId]:
+    """One after the other, as the protocol has it."""
+    taken: list[ObjectId] = []
+    where, claim = {"node": -1, "status": -2, "queue": place}, {"$set": {"node": "other", "status": -1}}
+    while found := await database.tasks.find_one_and_update(where, claim, sort=[("_id", 1)]):
+        taken.append(found["_id"])
+        await asyncio.sleep(0)
+    return taken
+
+
+async def _take_all(scene: Scene, node: NodeId, queue: QueueId, most: int) -> list[Claimed]:
     taken: list[Claimed] = []
-    while more := await take(scene, node, queue, 3):
+    while more := await take(scene, node, queue, most):
         taken += more
     return taken
 
@@ -314,5 +275,114 @@ def test_what_a_stranger_writes_as_the_limit_of_our_node_is_obeyed_from_its_next
         await scene.beat(node)
         assert (await database.nodes.find_one())["maxthreads"] == 4
         assert len(await take(scene, node, queue)) == 3
+
+    tell(story)
+
+
+def test_what_a_stranger_printed_and_gave_its_task_besides_is_read(tell: Callable[[Story], None]) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        place, body = await make_queue(database), b"0123456789" * 60_000
+        file = await insert(database["tasks.files"], {"length": len(body), "chunkSize": 255 * 1024})
+        for n, start in enumerate(range(0, len(body), 255 * 1024)):
+            await insert(database["tasks.chunks"], {"files_id": file, "n": n, "data": body[start : start + 255 * 1024]})
+        printed = {"stdout": file, "stderr": "süß", "status": 1, "node": "other", "owner": "ada", "cmdExit": 0}
+        task = await add_task(database, place, **printed)
+        await look(scene)
+        known = (await database.tasks.find_one({"_id": task}))["ganger"]["id"]
+        read = [await scene.store.value(known, "out:stdout", start, 10) for start in (3, 261_117, len(body) - 4)]
+        assert [(part.body, part.size) for part in read] == [
+            (body[start : start + 10], len(body)) for start in (3, 261_117, len(body) - 4)
+        ]
+        assert (await scene.store.value(known, "out:stderr", 2, 3)).body == "süß".encode()[2:5]
+        assert (await scene.store.look(known)).streams == ["stderr", "stdout"]
+        assert (await scene.store.value(known, "disbatch")).body == b'{"owner":"ada","cmdExit":0}'
+
+    tell(story)
+
+
+def test_long_output_of_text_is_read_by_its_bytes(tell: Callable[[Story], None]) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        place, text = await make_queue(database), "äöü" * 10
+        file = await insert(database["tasks.files"], {"length": len(text.encode()), "chunkSize": 8})
+        for n in range(4):
+            await insert(database["tasks.chunks"], {"files_id": file, "n": n, "data": text[8 * n : 8 * n + 8]})
+        task = await add_task(database, place, stdout=file, status=1, node="other")
+        await look(scene)
+        known = (await database.tasks.find_one({"_id": task}))["ganger"]["id"]
+        parts = [(await scene.store.value(known, "out:stdout", start, 7)).body or b"" for start in range(0, 60, 7)]
+        assert b"".join(parts) == text.encode()
+
+    tell(story)
+
+
+def test_nodes_of_strangers_are_known_and_limited_where_they_look(tell: Callable[[Story], None]) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        store = scene.store
+        assert isinstance(store, Strangers)
+        await scene.node("ours")
+        shown = await database.nodes.find_one()
+        queues = [{"name": "demo", "constructor": DEMO}]
+        for name, heard in (("lives", datetime.now(UTC)), ("is gone", datetime(2020, 1, 1, tzinfo=UTC))):
+            await insert(database.nodes, {"node": name, "timestamp": heard, "queues": queues, "maxthreads": None})
+        gone, lives = await store.strangers()
+        assert [(one.name, one.here, one.queues, one.slots) for one in (gone, lives)] == [
+            ("is gone", False, ("demo",), None),
+            ("lives", True, ("demo",), None),
+        ]
+        act = Act("ada", "node.limit", "lives")
+        changed = await store.limit_stranger("lives", 3, act)
+        assert (changed and changed.slots, await store.limit_stranger("ours", 3, act)) == (3, None)
+        assert (await database.nodes.find_one({"node": "lives"}))["maxthreads"] == 3
+        assert await database.nodes.find_one({"node": "ours"}) == shown
+        assert [line.action for line in await store.audit(Position(0))] == ["node.limit"]
+
+    tell(story)
+
+
+def test_several_at_once_are_taken_by_one_of_three(mongo_url: Callable[[], str]) -> None:
+    async def run(url: str) -> None:
+        async with open_both(url) as (first, database), open_both(url) as (second, _):
+            place = await make_queue(database)
+            await look(first)
+            queue, nodes = await queue_of(first), (await first.node("one"), await second.node("two"))
+            for _ in range(60):
+                await add_task(database, place)
+            stranger, one, two = await asyncio.gather(
+                _take_as_stranger(database, place),
+                _take_all(first, nodes[0], queue, 10),
+                _take_all(second, nodes[1], queue, 10),
+            )
+            by_node = [found["node"] async for found in database.tasks.find()]
+            assert Counter(by_node) == Counter({"other": len(stranger), "one": len(one), "two": len(two)})
+            assert len({claimed.id for claimed in (*one, *two)}) == len(one) + len(two)
+            assert await database.tasks.count_documents({"ganger.pending": {"$gt": ""}}) == 0
+
+    asyncio.run(run(mongo_url()))
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ({}, (2, 1)),
+        ({"nodes_pin": ["two"]}, (0, 3)),
+        ({"nodes_ignore": ["two"]}, (3, 0)),
+        ({"nodes_pin": ["one"], "nodes_ignore": ["one"]}, (3, 0)),
+        ({"maxthreads": 0}, (0, 0)),
+        ({"maxthreads": 1}, (1, 1)),
+        ({"constructor": "Not::Here"}, (0, 0)),
+    ],
+)
+def test_what_a_stranger_says_of_nodes_is_obeyed(
+    tell: Callable[[Story], None], said: dict[str, Any], taken: tuple[int, int]
+) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        place = await make_queue(database, **said)
+        for _ in range(3):
+            await add_task(database, place)
+        await look(scene)
+        one, two = [await scene.node(name, kinds=(KIND,)) for name in ("one", "two")]
+        most = 3 if said else 2
+        assert (len(await take(scene, one, most=most)), len(await take(scene, two, most=3))) == taken
+        assert (await database.queues.find_one())["count_total"] == 3
 
     tell(story)

@@ -24,11 +24,19 @@ class Ground:
         self._known: dict[Path, str] = {}
 
     def find(self, folder: Path | None) -> str:
+        """A site without a folder has a store of its own each time."""
         if folder is None:
             return self._make()
         if folder not in self._known:
             self._known[folder] = self._make()
         return self._known[folder]
+
+
+class Files(Ground):
+    """The same for files: the store of a folder lies in it."""
+
+    def find(self, folder: Path | None) -> str:
+        return super().find(None) if folder is None else _name_file(folder)
 
 
 _GROUND: Final[ContextVar[Ground | None]] = ContextVar("ground", default=None)
@@ -39,7 +47,11 @@ def choose_store(folder: Path | None) -> str:
     ground = _GROUND.get()
     if ground is not None:
         return ground.find(folder)
-    return "memory:" if folder is None else f"sqlite:{folder / 'tasks.db'}"
+    return "memory:" if folder is None else _name_file(folder)
+
+
+def _name_file(folder: Path) -> str:
+    return f"sqlite:{folder / 'tasks.db'}"
 
 
 def find_own(folder: Path) -> Location:
@@ -55,8 +67,8 @@ def stand_on_each(request: pytest.FixtureRequest, folder: Path, monkeypatch: pyt
     if name in (None, "memory"):
         return
     monkeypatch.chdir(folder)
-    make = _sqlite(folder) if name == "sqlite" else request.getfixturevalue(f"{name}_url")
-    token = _GROUND.set(Ground(make))
+    ground = Files(_sqlite(folder)) if name == "sqlite" else Ground(request.getfixturevalue(f"{name}_url"))
+    token = _GROUND.set(ground)
     request.addfinalizer(lambda: _GROUND.reset(token))
 
 
@@ -64,6 +76,6 @@ def _sqlite(folder: Path) -> Callable[[], str]:
     def make() -> str:
         place = folder / f"store-{len(list(folder.glob('store-*')))}"
         place.mkdir()
-        return f"sqlite:{place / 'tasks.db'}"
+        return _name_file(place)
 
     return make

@@ -1,4 +1,9 @@
-"""A node as `disbatchd` is one: hundreds of plugins at once, and a restart that disturbs none of them."""
+"""A node as `disbatchd` is one: hundreds of plugins at once, and a restart that disturbs none of them.
+
+It is told on a file and on MongoDB. The environment's GANGER_TEST_THREADS says how many are at once; in full:
+
+    GANGER_TEST_THREADS=500 python -m pytest tests/system/test_disbatch_node.py
+"""
 
 import json
 import os
@@ -28,19 +33,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300 + 2 * AT_ONCE)]
 
 
 class Place:
-    """A folder with a store in it, a plugin that waits for a gate, and nodes."""
+    """A folder with a plugin that waits for a gate, and nodes on one store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str) -> None:
         self.folder = folder
         program = folder / "program"
         program.write_text(PROGRAM.replace("HERE", str(folder)))
         program.chmod(0o700)
-        self.environment = {**os.environ, "GANGER_PLUGINS": f"Wait::For::Gate={program}"}
+        self.environment = {**os.environ, "GANGER_STORE": store, "GANGER_PLUGINS": f"Wait::For::Gate={program}"}
 
     def call(self, *words: str, types: str = "") -> str:
         done = subprocess.run(
             [*GANGER, *words],
             cwd=self.folder,
+            env=self.environment,
             input=types,
             capture_output=True,
             text=True,
@@ -76,9 +82,12 @@ class Place:
         return next(found for found in map(json.loads, lines) if found["name"] == "gated")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+@pytest.fixture(params=["sqlite", "mongo"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "sqlite":
+        return Place(tmp_path, f"sqlite:{tmp_path / 'ganger.db'}")
+    make: Callable[[], str] = request.getfixturevalue("mongo_url")
+    return Place(tmp_path, make())
 
 
 def until(happens: Callable[[], object]) -> None:

@@ -185,7 +185,8 @@ class EngineSource:
 
     def _takes(self, queue: Queue) -> bool:
         said, plugin = self._said, queue.policy.plugin
-        if queue.name in self._ignore or (said.queues is not None and queue.name not in said.queues):
+        wanted = queue.name not in self._ignore if said.queues is None else queue.name in said.queues
+        if not wanted:
             return False
         return queue.takes_node(said.name) and (plugin is None or f"{PLUGIN}{plugin}" in self._kinds)
 

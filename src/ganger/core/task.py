@@ -26,6 +26,10 @@ class Kind(StrEnum):
 
 
 PLUGIN = "plugin:"
+EXIT = "exit"
+"""The data in which an attempt of a plugin leaves what its process exited with."""
+THEIRS = "disbatch"
+"""The data that has the attributes which other programs gave to a task, as a JSON object; where there are such."""
 SLOTLESS = frozenset({Kind.CONDITION, Kind.GROUP})
 """Kinds that never take a slot: they stay blocked until they are concluded."""
 

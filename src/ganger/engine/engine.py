@@ -148,6 +148,13 @@ class Engine:
         """
         return await settle.settle(self._settling, items, claim)
 
+    async def settle_each(self, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
+        """As `settle` for several holders at once, each with its one attempt and claim; a reply or an error for each.
+
+        They share a step where the store can do that. Uses: exchange, directory (crashes alone).
+        """
+        return await settle.settle_each(self._settling, items)
+
     async def settle_leases(self, items: Sequence[tuple[Lease, Outcome]]) -> Settled:
         """Settle for one who knows no more than leases. Uses: tasks (failures), directory, exchange."""
         return await settle.settle_leases(self._settling, items)

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ganger.core import names
+from ganger.core.audit import Act
 from ganger.core.errors import BadInput, NodeGone, NodeNotFound
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.node import SHORTEST_LEASE, Node, Registration, Vitals
+from ganger.core.task import Task
 from ganger.engine.audit import act
 from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole, tidy
 from ganger.engine.limits import Limits
-from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange, Store
+from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange, Store, Strangers
 
 _LONGEST_TOKEN = 200
 
@@ -38,6 +40,16 @@ class Nodes:
     async def all(self) -> list[Node]:
         """Every node that is here, or was lost or left a while ago. Uses: directory."""
         return (await self._store.directory()).nodes
+
+    async def strangers(self) -> list[Node]:
+        """Nodes of other makes that work on the same store. Uses: nothing but what such a store offers besides."""
+        return await self._store.strangers() if isinstance(self._store, Strangers) else []
+
+    async def name_holder(self, task: Task) -> str | None:
+        """The name of the node that has a task in hand, or had it last, where strangers may be that. Uses: nothing but
+        what such a store offers besides.
+        """
+        return await self._store.holder_of(task.id) if isinstance(self._store, Strangers) else None
 
     async def register(self, registration: Registration) -> Node:
         """Join, or join again with the same token; NodeTaken while another of this name lives. Uses: configure."""
@@ -71,7 +83,19 @@ class Nodes:
         if slots is not None:
             check_whole("slots", slots, 0, LATEST)
         change = NodeChange(limit=AS_IT_SAYS if slots is None else slots)
-        return await self._operate(name, by, "node.limit", change, slots=slots)
+        try:
+            return await self._operate(name, by, "node.limit", change, slots=slots)
+        except NodeNotFound:
+            told = act(by, "node.limit", name=name, slots=slots)
+            limited = await self._limit_stranger(name, slots, told)
+            if limited is None:
+                raise
+            return limited
+
+    async def _limit_stranger(self, name: str, slots: int | None, told: Act) -> Node | None:
+        if not isinstance(self._store, Strangers):
+            return None
+        return await self._store.limit_stranger(name, slots, told)
 
     async def _operate(self, name: str, by: str, action: str, change: NodeChange, **said: int | None) -> Node:
         """Change a node in an operator's name. One that goes while it is looked for is not here."""

@@ -33,8 +33,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ganger.core.audit import Act, AuditLine
+from ganger.core.errors import GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
+from ganger.core.node import Node
 from ganger.core.queue import Counts
 from ganger.core.task import Task
 from ganger.engine.request import (
@@ -180,6 +182,15 @@ class Attentive(Protocol):
 
 
 @runtime_checkable
+class Sociable(Protocol):
+    """What a store may offer besides: exchanges of several holders, handed in together by one who waits for all."""
+
+    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
+        """As `Store.exchange` of each; a reply or an error for each, in their order. None fails for another's sake."""
+        ...
+
+
+@runtime_checkable
 class Strangers(Protocol):
     """What a store may offer besides in which strangers hold tasks: their leases are never ended by upkeep."""
 
@@ -189,6 +200,21 @@ class Strangers(Protocol):
         Each by itself, and only if that node still has it. The act is written down first; what follows is told by
         upkeep, like whatever strangers do.
         """
+        ...
+
+    async def strangers(self) -> list[Node]:
+        """The nodes of other makes. They have no registration here, so their ids are 0; those not heard of are lost."""
+        ...
+
+    async def limit_stranger(self, node: str, slots: int | None, act: Act) -> Node | None:
+        """Write down the limit of a stranger's node, for it to obey; None if there is no such node.
+
+        The act is written down first. Idempotent.
+        """
+        ...
+
+    async def holder_of(self, task: TaskId) -> str | None:
+        """The name of the node that has or last had the task, of whatever make; None if nobody has."""
         ...
 
 

@@ -3,7 +3,7 @@
 import json
 
 from ganger.core.ids import to_object_id
-from ganger.core.outcome import Fail
+from ganger.core.outcome import Fail, Succeed
 from tests.protocol.disbatch.harness import DEMO, Site, everywhere, story
 
 
@@ -195,3 +195,21 @@ async def test_keys_are_sorted_as_disbatch_sorts_them(site: Site) -> None:
     text = (await site.ask("GET", "/queues")).text
     (told,) = json.loads(text)
     assert list(told) == sorted(told)
+
+
+@everywhere
+async def test_how_the_process_of_a_plugin_ended_is_told(site: Site) -> None:
+    await site.make_queue()
+    clean, broken, silent = await site.make_tasks({"n": 1}, {"n": 2}, {"n": 3})
+    for face, code, outcome in ((clean, b"0", None), (broken, b"-1", Fail(2, "it was killed"))):
+        claimed = await site.take(face)
+        await site.engine.put_data(claimed.lease, "exit", code)
+        await site.engine.settle([(claimed, outcome or Succeed(b"1"))])
+    await site.finish(silent)
+
+    told = [await site.get(f"/tasks/{face}") for face in (clean, broken, silent)]
+    assert [(task.get("cmdExit"), task.get("cmdErr")) for task in told] == [
+        (0, None),
+        (-1, "it was killed"),
+        (None, None),
+    ]

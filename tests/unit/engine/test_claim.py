@@ -87,6 +87,25 @@ def test_what_a_cancelled_claim_leased_is_given_back(settles: bool) -> None:
     play(scenario)
 
 
+def test_what_was_claimed_for_several_is_given_back_if_their_caller_is_cancelled() -> None:
+    async def scenario(stage: Stage) -> None:
+        first, second, third, fourth = await stage.submit_many(4)
+        held = await stage.take(2)
+        stage.store.gates["exchange"] = asyncio.Event()
+        stage.store.entered.clear()
+        asking = asyncio.create_task(stage.engine.settle_each([(one, Succeed(), stage.ask()) for one in held]))
+        await stage.store.entered.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        stage.store.gates.pop("exchange").set()
+        await settle_down()
+        statuses = [await stage.status(task) for task in (first, second, third, fourth)]
+        assert statuses == [Status.SUCCEEDED, Status.SUCCEEDED, Status.QUEUED, Status.QUEUED]
+
+    play(scenario)
+
+
 def test_closing_waits_until_everything_is_given_back() -> None:
     async def scenario(stage: Stage) -> None:
         (task,) = await stage.submit_many(1)

@@ -14,6 +14,7 @@ from ganger.core.retry import Fixed, Retry, to_text
 from ganger.core.state import Status, Verdict
 from ganger.core.task import Kind
 from ganger.engine.limits import Limits
+from ganger.engine.settle import Settled
 from ganger.engine.witness import SettleCommitted
 from tests.unit.engine.stage import Stage, play, settle_down
 from tests.unit.engine.test_submit import Slow
@@ -30,6 +31,49 @@ def test_settling_and_claiming_the_next_is_one_step_of_the_store_and_no_read() -
         assert {await stage.status(one.id) for one in batch} == {Status.SUCCEEDED}
 
     play(scenario)
+
+
+def test_what_several_holders_have_done_is_settled_by_one_call_and_each_gets_its_own_next() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(4)
+        nodes = [stage.node, await stage.join("bob")]
+        held = [await stage.take_one(node) for node in nodes]
+        items = [(one, Succeed(b"ok"), stage.ask(1, node)) for one, node in zip(held, nodes, strict=True)]
+        replies = await stage.engine.settle_each(items)
+        assert [await stage.status(one.id) for one in held] == [Status.SUCCEEDED] * 2
+        claimed = [one for reply in replies if isinstance(reply, Settled) for one in reply.claimed]
+        assert [one.holder for one in claimed] == [node.id for node in nodes]
+        assert len({one.id for one in claimed} | {one.id for one in held}) == 4
+
+    play(scenario)
+
+
+def test_one_holder_that_is_gone_takes_nothing_from_the_others_that_settle_with_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(3)
+        bob = await stage.join("bob")
+        first, second = await stage.take_one(), await stage.take_one(bob)
+        await stage.engine.nodes.drain("bob", by="test")
+        items = [(second, Succeed(), stage.ask(1, bob)), (first, Succeed(), stage.ask())]
+        gone, settled = await stage.engine.settle_each(items)
+        assert isinstance(gone, NodeGone)
+        assert isinstance(settled, Settled)
+        assert (await stage.status(first.id), await stage.status(second.id)) == (Status.SUCCEEDED, Status.CLAIMED)
+        assert len(settled.claimed) == 1
+
+    play(scenario)
+
+
+def test_what_is_settled_together_is_witnessed_each_by_itself() -> None:
+    witness = Slow()
+
+    async def scenario(stage: Stage) -> None:
+        witness.go_on.set()
+        await stage.submit_many(2)
+        await stage.engine.settle_each([(one, Succeed(), stage.ask()) for one in await stage.take(2)])
+
+    play(scenario, witness=witness)
+    assert [len(seen.request.moves) for seen in witness.seen if isinstance(seen, SettleCommitted)] == [1, 1]
 
 
 def test_a_stale_outcome_is_refused_and_the_others_are_stored() -> None:

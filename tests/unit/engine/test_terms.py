@@ -130,6 +130,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.claim": (two, lambda s, x: s.engine.claim(s.ask())),
     "Engine.wait_claim": (two, lambda s, x: s.engine.wait_claim(s.ask())),
     "Engine.settle": (claimed, lambda s, x: s.engine.settle([(x, Crashed())], s.ask())),
+    "Engine.settle_each": (claimed, lambda s, x: s.engine.settle_each([(x, Crashed(), s.ask())])),
     "Engine.settle_leases": (claimed, lambda s, x: s.engine.settle_leases([(x.lease, Fail())])),
     "Engine.settle_by_lease": (claimed, lambda s, x: s.engine.settle_by_lease(x.lease, Fail())),
     "Engine.release": (claimed, lambda s, x: s.engine.release(x.lease)),

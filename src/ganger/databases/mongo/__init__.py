@@ -2,7 +2,16 @@
 
 from ganger.databases.mongo.address import Address, read_address, read_option
 from ganger.databases.mongo.database import Database, Index
-from ganger.databases.mongo.documents import DatetimeMS, ObjectId, date, is_kept, object_id, wall_of
+from ganger.databases.mongo.documents import (
+    DatetimeMS,
+    ObjectId,
+    date,
+    from_json,
+    is_kept,
+    object_id,
+    to_json,
+    wall_of,
+)
 from ganger.databases.mongo.draft import Choice, Doc, Draft, Table, Wording
 from ganger.databases.mongo.patience import PATIENCE
 from ganger.databases.mongo.session import Session
@@ -21,9 +30,11 @@ __all__ = [
     "Table",
     "Wording",
     "date",
+    "from_json",
     "is_kept",
     "object_id",
     "read_address",
     "read_option",
+    "to_json",
     "wall_of",
 ]

@@ -1,9 +1,10 @@
 """What MongoDB has that Python has not: object ids, and dates that are milliseconds since 1970."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import bson
-from bson import DatetimeMS, Int64, ObjectId
+from bson import DatetimeMS, Int64, ObjectId, json_util
 from bson.codec_options import CodecOptions, DatetimeConversion, TypeDecoder, TypeRegistry
 from bson.errors import BSONError
 
@@ -21,6 +22,9 @@ CODEC: Final[CodecOptions[dict[str, Any]]] = CodecOptions(
     datetime_conversion=DatetimeConversion.DATETIME_MS, type_registry=TypeRegistry([_WholeNumber()])
 )
 """Dates stay numbers: a stranger's may lie where Python has none."""
+_JSON: Final = json_util.JSONOptions(
+    json_mode=json_util.JSONMode.RELAXED, datetime_conversion=DatetimeConversion.DATETIME_MS
+)
 
 
 def date(wall: int) -> DatetimeMS:
@@ -44,4 +48,28 @@ def is_kept(value: Any) -> bool:
         return False
 
 
-__all__ = ["CODEC", "DatetimeMS", "ObjectId", "date", "is_kept", "object_id", "wall_of"]
+def to_json(document: Mapping[str, Any]) -> bytes:
+    """A document as Extended JSON: what JSON has no type for says which one it has."""
+    return json_util.dumps(document, json_options=_JSON, separators=(",", ":")).encode()
+
+
+def from_json(body: bytes) -> dict[str, Any] | None:
+    """The document again; None if it is none that can be stored."""
+    try:
+        found = json_util.loads(body.decode(), json_options=_JSON)
+    except (ValueError, TypeError, BSONError, RecursionError, OverflowError):
+        return None
+    return found if isinstance(found, dict) and is_kept(found) else None
+
+
+__all__ = [
+    "CODEC",
+    "DatetimeMS",
+    "ObjectId",
+    "date",
+    "from_json",
+    "is_kept",
+    "object_id",
+    "to_json",
+    "wall_of",
+]

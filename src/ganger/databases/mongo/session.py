@@ -1,7 +1,8 @@
 """One step as those see it who take part in it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from pymongo.asynchronous.database import AsyncDatabase
@@ -11,6 +12,10 @@ from ganger.databases.mongo.journal import SOON, Head
 
 PENDING: Final = "ganger.pending"
 PENDED: Final = "ganger.pended"
+_TAKEN: Final = {"node": 1, "status": 1, "mtime": 1}
+"""What is written when a document is taken."""
+_TAKEN_FROM: Final[Doc] = {"node": None, "mtime": None}
+"""The same where it was not there before."""
 
 
 class LookAgain(Exception):
@@ -64,13 +69,36 @@ class Session:
         collection = self.database[table].with_options(write_concern=SOON)
         found: Doc | None = await collection.find_one_and_update(where, {"$set": taken}, sort=list(order))
         if found is not None:
-            self.grabs.append(lambda: self._give_back(table, found))
+            self.grabs.append(partial(self._give_back, table, [found]))
         return found
 
-    async def _give_back(self, table: str, before: Doc) -> None:
-        was = {"node": before.get("node"), "status": before["status"]}
-        where = {"_id": before["_id"], PENDING: self.seal}
-        await self.database[table].update_one(where, {"$set": was, "$unset": {PENDING: "", PENDED: ""}})
+    async def grab_many(
+        self, table: str, where: Doc, fields: Doc, order: tuple[tuple[str, int], ...], most: int
+    ) -> list[Doc]:
+        """Take several documents ahead of the step, the first in this order, each on the condition of one by itself.
+
+        As they were before. Others may take some of them meanwhile: then there are fewer, and none if all went so.
+        The journal has what was taken.
+        """
+        collection = self.database[table]
+        seen = await collection.find(where, _TAKEN).sort(list(order)).limit(most).to_list()
+        if not seen:
+            return []
+        before = {document["_id"]: document for document in seen}
+        chosen = {"_id": {"$in": list(before)}}
+        self.grabs.append(partial(self._give_back, table, seen))
+        taken = {**fields, PENDING: self.seal, PENDED: self.head.at}
+        await collection.update_many({**where, **chosen}, {"$set": taken})
+        found = await collection.find({**chosen, PENDING: self.seal}).sort(list(order)).to_list()
+        return [{**document, **_TAKEN_FROM, **before[document["_id"]]} for document in found]
+
+    async def _give_back(self, table: str, before: Sequence[Doc]) -> None:
+        alike: dict[tuple[Any, int], list[Any]] = {}
+        for document in before:
+            alike.setdefault((document.get("node"), document["status"]), []).append(document["_id"])
+        for (node, status), ids in alike.items():
+            was = {"$set": {"node": node, "status": status}, "$unset": {PENDING: "", PENDED: ""}}
+            await self.database[table].update_many({"_id": {"$in": ids}, PENDING: self.seal}, was)
 
     async def make_sure(self, table: str, grabbed: int) -> None:
         """Let the journal have what was grabbed; LookAgain if the server has forgotten some of it."""

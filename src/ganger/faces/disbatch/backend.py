@@ -79,18 +79,20 @@ class DisbatchBackend:
         return {each.queue: each for each in counts}
 
     async def list_nodes(self) -> list[Node]:
-        """The newest registration of each name, by name."""
-        newest: dict[str, Node] = {}
+        """The newest registration of each name, and nodes of other makes, by name."""
+        newest = {node.name: node for node in await self.engine.nodes.strangers()}
         for node in sorted(await self.engine.nodes.all(), key=lambda one: one.id):
             newest[node.name] = node
         return [newest[name] for name in sorted(newest)]
 
     async def name_node(self, task: Task) -> str | None:
         """Where a task runs or ran last; None if nobody has claimed it."""
-        if task.holder is None and is_final(task.status):
-            attempts = (await self.engine.look(task.id, 1)).attempts
-            return attempts[-1].holder if attempts else None
-        return None if task.holder is None else (await self._name_nodes()).get(task.holder)
+        if task.holder is not None:
+            return (await self._name_nodes()).get(task.holder)
+        attempts = (await self.engine.look(task.id, 1)).attempts if is_final(task.status) else []
+        if attempts:
+            return attempts[-1].holder
+        return await self.engine.nodes.name_holder(task)
 
     async def _name_nodes(self) -> dict[NodeId, str]:
         return {node.id: node.name for node in await self.engine.nodes.all()}

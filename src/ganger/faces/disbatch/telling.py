@@ -5,13 +5,14 @@ from typing import Any, Final
 
 from ganger.core.errors import PayloadTooLarge
 from ganger.core.state import is_final
-from ganger.core.task import Task
+from ganger.core.task import EXIT, PLUGIN, Task
 from ganger.faces.disbatch.backend import DisbatchBackend
 from ganger.wire.disbatch.making import read_parameters
 from ganger.wire.disbatch.params import Options
-from ganger.wire.disbatch.words import TERSE, UNCLAIMED, say_time
+from ganger.wire.disbatch.words import CMD_ERR, CMD_EXIT, TERSE, UNCLAIMED, read_exit, say_time
 
 _LARGEST_SPEC: Final = 1 << 20
+_LONGEST_EXIT: Final = 11
 _PRINTED: Final = ("stdout", "stderr")
 
 
@@ -44,7 +45,16 @@ class Teller:
             told["parameters"] = told["params"] = await self._read_parameters(task)
         for stream in filter(self._wants, _PRINTED):
             told[stream] = await self._read_output(task, face, stream)
+        told |= await self._tell_end(task)
         return {name: value for name, value in told.items() if name == "_id" or self._wants(name)}
+
+    async def _tell_end(self, task: Task) -> dict[str, Any]:
+        """How the process of a plugin ended, in the words of later releases; nothing where that is not known."""
+        if not (task.status > 0 and task.kind.startswith(PLUGIN) and self._wants(CMD_EXIT, CMD_ERR)):
+            return {}
+        exited = read_exit((await self._backend.engine.read_data(task.id, EXIT, 0, _LONGEST_EXIT)).body)
+        failed = {CMD_ERR: task.reason} if task.reason and task.status > 1 else {}
+        return failed if exited is None else {CMD_EXIT: exited, **failed}
 
     def _wants(self, *names: str) -> bool:
         return not self._options.fields or not self._options.fields.isdisjoint(names)

@@ -18,6 +18,8 @@ OWN: Final = "Ganger"
 
 UNCLAIMED: Final = -1
 TERSE: Final = "[terse mode]"
+CMD_EXIT: Final = "cmdExit"
+CMD_ERR: Final = "cmdErr"
 MOST_THREADS: Final = (1 << 31) - 1
 _HALF: Final = 0xFFFFFFFF
 _OBJECT_ID: Final = re.compile("[0-9a-f]{24}")
@@ -52,6 +54,14 @@ def say_time(wall: int, epoch: bool) -> str | float:
     if epoch:
         return wall / 1_000
     return datetime.fromtimestamp(wall // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def read_exit(body: bytes) -> int | None:
+    """What a process exited with, as its task has it; None if nothing says so."""
+    try:
+        return int(body)
+    except ValueError:
+        return None
 
 
 def read_threads(field: str, value: Any) -> int | None:

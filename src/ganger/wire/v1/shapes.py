@@ -246,7 +246,7 @@ PARAMETERS: Final[dict[str, str]] = {
     "slots": "How many slots a worker has; those that are here say it unless given.",
     "start": "Where the page begins: the `next` of the answer before. Empty, a PUT replaces only what is unset.",
     "state": "Only nodes of these states, with commas between them.",
-    "stream": "stdout, stderr or mixedout.",
+    "stream": "stdout, stderr, mixedout or log.",
     "type": "Only nodes of this type.",
 }
 """What each parameter means."""

@@ -10,13 +10,17 @@ from ganger.core.node import Node, Vitals
 from ganger.core.queue import Policy, Queue, Sort
 from ganger.core.task import Task
 from ganger.databases.mongo import Doc, date, wall_of
-from ganger.engine.stores.mongo.row import OWN, UNCLAIMED, NodeRow, QueueRow, Row, Shown
+from ganger.engine.stores.mongo.row import NOTHING, OWN, UNCLAIMED, NodeRow, QueueRow, Row, Shown
 from ganger.engine.stores.mongo.spec import Spec
 
 _OUTSIDE: Final = frozenset({"status", "created", "modified", "requires"})
 """Fields of a task that are the protocol's own, or of another type in a document."""
 _INSIDE: Final = tuple(name for name in Task._fields if name not in _OUTSIDE)
 _KEPT: Final = ("rank", "edges", "held", "members", "failures", "open", "claimed", "term", "output", "known")
+OURS: Final = frozenset(
+    {"_id", "queue", "ctime", "mtime", "node", "status", "parameters", "stdout", "stderr", "ganger"}
+)
+"""The attributes of a task that are the protocol's, and the one of ours. The others are strangers' own."""
 _PROTOCOL: Final = frozenset({"sort", "max_per_node", "plugin", "pin", "ignore"})
 """Parts of a policy that the protocol has fields for."""
 
@@ -26,6 +30,7 @@ def task_to(row: Row) -> Doc:
     fields: Doc = {f"ganger.{name}": getattr(task, name) for name in _INSIDE}
     fields |= {f"ganger.{name}": getattr(row, name) for name in _KEPT}
     return fields | {
+        **row.theirs,
         "_id": row.id,
         "queue": row.queue,
         "ctime": date(task.created),
@@ -52,6 +57,7 @@ def task_from(document: Doc) -> Row:
         node=document.get("node", UNCLAIMED),
         stdout=document.get("stdout"),
         stderr=document.get("stderr"),
+        theirs={name: value for name, value in document.items() if name not in OURS} or NOTHING,
         **{name: inside[name] for name in _KEPT},
     )
 

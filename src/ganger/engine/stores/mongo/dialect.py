@@ -5,7 +5,8 @@
 | a task's `parameters` | `params` |
 | a task's `node` is -1 while nobody has it | it is null; a claim takes both |
 | a task that has ended has `stdout` and `stderr` | and `complete`, true when both are written |
-| | `cmdExit` and `cmdErr`, if the plugin's process ended badly; we write the second |
+| | and `cmdExit`, what its process exited with: -1 if a signal ended it, -3 if it could not be started |
+| | and `cmdErr`, what went wrong with it |
 | a queue's `constructor` | `plugin` |
 | a queue's `maxthreads`, a limit on each node | `threads`, a limit over all nodes |
 | a queue has `count_todo` and `count_total` | it has none |
@@ -27,7 +28,10 @@ from ganger.core.task import PLUGIN
 Doc = dict[str, Any]
 UNCLAIMED: Final = -1
 COMPLETE: Final = "complete"
+CMD_EXIT: Final = "cmdExit"
 CMD_ERR: Final = "cmdErr"
+LATER: Final = frozenset({"params", COMPLETE, CMD_EXIT, CMD_ERR})
+"""The words of the later dialect for what a task has."""
 _COUNTS: Final = ("count_todo", "count_total")
 
 
@@ -98,12 +102,14 @@ def task_to_later(task: Doc) -> Doc:
 
 
 def task_from_later(task: Doc) -> Doc:
-    """The same backwards. How a plugin's process ended stays where it is, since the text has no words for it."""
+    """The same backwards. How a process ended stays where it is if a stranger says so: the text has no words for it."""
     told = _rename(task, "params", "parameters")
     if "node" in told and told["node"] is None:
         told["node"] = UNCLAIMED
     if told.get(COMPLETE) is True:
         del told[COMPLETE]
+    if CMD_ERR in told and told[CMD_ERR] == (told.get("ganger") or {}).get("reason"):
+        del told[CMD_ERR]
     return told
 
 

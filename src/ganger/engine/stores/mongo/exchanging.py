@@ -5,6 +5,7 @@ from ganger.engine.store import Exchange, Exchanged
 from ganger.engine.stores.mongo import cascade
 from ganger.engine.stores.mongo.birth import become
 from ganger.engine.stores.mongo.claiming import claim
+from ganger.engine.stores.mongo.exits import load_exits
 from ganger.engine.stores.mongo.moving import aim, apply, assess, refuse
 from ganger.engine.stores.mongo.noting import write
 from ganger.engine.stores.mongo.step import Step
@@ -12,6 +13,7 @@ from ganger.engine.stores.mongo.step import Step
 
 async def exchange(step: Step, request: Exchange) -> Exchanged:
     await step.load(move.task for move in request.moves)
+    await load_exits(step, [move.task for move in request.moves])
     await write(step, request.notes)
     refused = await _move_all(step, request)
     for index, move in enumerate(request.moves):

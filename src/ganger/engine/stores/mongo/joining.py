@@ -5,7 +5,6 @@ that strangers see who is there.
 """
 
 import hmac
-from typing import Final
 
 from ganger.core.clock import Moment, Wall
 from ganger.core.errors import BadInput, NodeGone, NodeNotFound, NodeTaken
@@ -17,12 +16,10 @@ from ganger.engine.store import AS_IT_SAYS, EVENTS_TOPIC, NODES_TOPIC, Configure
 from ganger.engine.stores.mongo import cascade, choices, sharing
 from ganger.engine.stores.mongo.following import followed_among
 from ganger.engine.stores.mongo.moving import apply
+from ganger.engine.stores.mongo.neighbours import STRANGER_LIVES
 from ganger.engine.stores.mongo.row import NodeRow, Shown
 from ganger.engine.stores.mongo.step import NO_QUEUE, Step
 from ganger.engine.stores.mongo.tables import IDENTITIES, NODES, SHOWN
-
-STRANGER_LIVES: Final = 60_000
-"""A stranger's node that gave a sign of life within so many milliseconds is here."""
 
 
 async def configure_node(step: Step, change: NodeChange, operator: bool) -> Configured:

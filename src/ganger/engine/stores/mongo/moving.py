@@ -8,6 +8,7 @@ from ganger.core.lane import NOBODY, Lane, avoiding
 from ganger.core.state import RULES, Move, Rule, Status, Verdict, aim_kick, is_final, judge
 from ganger.core.task import SLOTLESS, Attempt, Task
 from ganger.engine.store import Datum
+from ganger.engine.stores.mongo.exits import show_exit
 from ganger.engine.stores.mongo.outputs import show_output
 from ganger.engine.stores.mongo.row import UNCLAIMED, DatumRow, NodeRow, Row
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
@@ -58,7 +59,7 @@ async def apply(step: Step, move: Move) -> Row:
     new = advance(step, row, move)
     if rule.ends_lease:
         _write_attempt(step, row, move, holder)
-        new = await show_output(step, _free(step, new, rule))
+        new = await show_exit(step, await show_output(step, _free(step, new, rule)), move.result)
     new = step.put(_change_lane(step, new, move, holder))
     if move.result is not None:
         await _put_result(step, move)

@@ -34,7 +34,7 @@ async def show_output(step: Step, row: Row) -> Row:
     queue = await step.queue_row(row.task.queue) if is_final(row.task.status) else None
     if queue is None or not queue.shared:
         return row
-    chunks = await step.draft.select(choices.chunks_of(row.task.id))
+    chunks = await step.draft.select(choices.chunks_of(row.task.id)) if row.output else []
     shown = [_store(step, row, stream, _join(chunks, stream)) for stream in _STREAMS]
     return row._replace(stdout=shown[0], stderr=shown[1])
 

@@ -13,6 +13,7 @@ from ganger.core.state import is_final
 from ganger.core.task import Attempt, Family, Task
 from ganger.databases.mongo import Doc
 from ganger.engine.store import Directory, Look, Value
+from ganger.engine.stores.mongo import foreign
 from ganger.engine.stores.mongo.codec import node_from, shift, task_only
 from ganger.engine.stores.mongo.dialect import Dialect
 from ganger.engine.stores.mongo.row import Row
@@ -85,7 +86,8 @@ async def look(database: Any, sight: Sight, task: TaskId, most: int) -> Look:
     below = await _edges(database, {"parent": task}, "child", most)
     stored = await database[DATA.name].find({"task": task}, {"key": 1}).to_list()
     keys = {document["key"] for document in stored} | ({"spec"} if row.spec.to_bytes(row.task.kind) else set())
-    streams = await database[CHUNKS.name].distinct("stream", {"task": task})
+    keys |= foreign.list_data(row).keys()
+    streams = {*await database[CHUNKS.name].distinct("stream", {"task": task}), *foreign.list_streams(row)}
     until = row.task.until
     shown = row.task if until is None else row.task._replace(until=Moment(until + sight.offset))
     return Look(shown, Family(above, below), await _attempts(database, task, most), sorted(keys), sorted(streams))
@@ -104,26 +106,33 @@ async def _attempts(database: Any, task: TaskId, most: int) -> list[Attempt]:
 async def value(database: Any, dialect: Dialect, asked: Part) -> Value:
     row = await _row_of(database, dialect, asked.task)
     if asked.key.startswith(OUTPUT):
-        return await _read_stream(database, row.task, asked)
+        return await _read_stream(database, row, asked)
     ended, start = is_final(row.task.status), asked.start
     found = await database[DATA.name].find_one({"_id": datum_key(asked.task, asked.key)})
     datum = None if found is None else datum_from(found).datum
     if datum is not None and datum.blob is not None:
         return Value(None, datum.blob, start, datum.size, ended)
-    spec = row.spec.to_bytes(row.task.kind) if asked.key == "spec" else None
-    body = spec if datum is None else datum.value
+    said = row.spec.to_bytes(row.task.kind) if asked.key == "spec" else foreign.list_data(row).get(asked.key)
+    body = said if datum is None else datum.value
     if not body and datum is None:
         return Value(None, None, start, 0, ended)
     return Value((body or b"")[start : start + asked.most], None, start, len(body or b""), ended)
 
 
-async def _read_stream(database: Any, task: Task, asked: Part) -> Value:
-    where: Doc = {"task": task.id, "stream": asked.key.removeprefix(OUTPUT)}
-    fence = asked.fence
-    if fence is None:
-        newest = await database[CHUNKS.name].find_one(where, {"fence": 1}, sort=[("fence", -1)])
-        fence = Fence(0 if newest is None else newest["fence"])
-    return await _cut(database, {**where, "fence": fence}, asked, is_final(task.status))
+async def _read_stream(database: Any, row: Row, asked: Part) -> Value:
+    where: Doc = {"task": row.task.id, "stream": asked.key.removeprefix(OUTPUT)}
+    ended = is_final(row.task.status)
+    if asked.fence is not None:
+        return await _cut(database, {**where, "fence": asked.fence}, asked, ended)
+    newest = await database[CHUNKS.name].find_one(where, {"fence": 1}, sort=[("fence", -1)])
+    if newest is not None:
+        return await _cut(database, {**where, "fence": newest["fence"]}, asked, ended)
+    printed = await foreign.read_printed(database, row, where["stream"], asked.start, asked.most)
+    return (
+        Value(None, None, asked.start, 0, ended)
+        if printed is None
+        else Value(printed.body, None, asked.start, printed.size, ended)
+    )
 
 
 async def _cut(database: Any, where: Doc, asked: Part, ended: bool) -> Value:

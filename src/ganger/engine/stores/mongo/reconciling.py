@@ -5,7 +5,7 @@ whose status is not what the store wrote last, and lets follow what follows: eve
 of groups. It also keeps the counts that the protocol wants to see in its queues and nodes.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from ganger.core.event import Entry, Fact
 from ganger.core.state import LEASED, Status, is_final
@@ -52,18 +52,24 @@ async def _adopt_tasks(step: Step, queues: list[QueueRow], most: int) -> int:
 
 async def _fold_moves(step: Step, shared: list[QueueRow], most: int) -> int:
     """Tasks whose status a stranger changed: what the store knows of them is brought in line."""
-    where: Doc = {
-        "queue": {"$in": [row.id for row in shared]},
-        "ganger.known": {"$lte": 0},
-        "ganger.pending": None,
-        "$expr": {"$ne": ["$status", "$ganger.known"]},
-    }
-    found = await step.session.find(TASKS.name, where, most)
+    found = await step.session.find(TASKS.name, moved_by_others([row.id for row in shared]), most)
     for document in found:
         row = step.draft.learn(TASKS, document)
         _fold(step, row)
     await cascade.follow(step)
     return len(found)
+
+
+def moved_by_others(queues: list[Any]) -> Doc:
+    """Which tasks of these queues have not the status that the store wrote last.
+
+    Said code by code, so that the index leads to those alone and past the thousands that merely wait.
+    """
+    codes = [int(status) for status in Status if status <= 0]
+    moved: list[Doc] = [{"ganger.known": code, "status": {"$ne": code}} for code in codes]
+    strange = {"ganger.known": {"$lt": min(codes)}, "$expr": {"$ne": ["$status", "$ganger.known"]}}
+    where: Doc = {"queue": {"$in": queues}, "ganger.pending": None}
+    return {"$or": [{**where, **each} for each in (*moved, strange)]}
 
 
 def _fold(step: Step, row: Row) -> None:

@@ -1,6 +1,8 @@
 """What the store keeps of a task, an edge, a queue and a node."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ganger.core.clock import Wall
@@ -18,6 +20,7 @@ UNCLAIMED: Final = -1
 """What a document says instead of a node while nobody has the task."""
 OWN: Final = "Ganger"
 """The constructor of queues whose tasks only Ganger can run."""
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Row(NamedTuple):
@@ -26,7 +29,8 @@ class Row(NamedTuple):
     `edges` are those not decided yet, `held` those that held; `members` of a group are those not final, `failures` the
     ones that did not succeed, `open` keeps it waiting for more. `claimed` is when its lease began, `term` the length
     that it was last given, `output` how many bytes of its output are here, `known` the status that the store last
-    wrote. `id`, `queue`, `node`, `stdout` and `stderr` are as strangers know them.
+    wrote. `id`, `queue`, `node`, `stdout` and `stderr` are as strangers know them; so is `exit`, what its process
+    exited with, if the dialect has a word for it. `theirs` are the attributes that nobody but they know.
     """
 
     task: Task
@@ -47,6 +51,8 @@ class Row(NamedTuple):
     known: int | None = None
     stdout: Any = None
     stderr: Any = None
+    exit: int | None = None
+    theirs: Mapping[str, Any] = NOTHING
 
     def having(self, **fields: Any) -> "Row":
         """The row with other fields of its task."""

@@ -29,6 +29,8 @@ from ganger.engine.stores.mongo.step import Step
 from ganger.engine.stores.mongo.tables import QUEUES, TASKS
 
 _STRANGE: Final[Doc] = {"ganger.id": {"$exists": False}}
+FEW: Final = 2
+"""So many tasks are taken one by one: asking for them together is not quicker."""
 
 
 class Taking(NamedTuple):
@@ -48,15 +50,26 @@ async def grab(step: Step, queue: QueueRow, taking: Taking, most: int) -> list[R
     where: Doc = {"node": filter_unclaimed(step.dialect), "status": int(Status.QUEUED), "queue": queue.id}
     if queue.queue.policy.max_per_key is not None:
         where["ganger.parked"] = {"$ne": True}
-    rows: list[Row] = []
-    for _ in range(most):
-        found = await _take(step, where, taking, order)
-        if found is None:
-            break
-        rows.append(_know(step, found, queue, taking))
-    if rows:
-        await step.session.make_sure(TASKS.name, len(rows))
-    return rows
+    found = await (_take_few if most <= FEW else _take_many)(step, where, taking, order, most)
+    return [_know(step, document, queue, taking) for document in found]
+
+
+async def _take_few(step: Step, where: Doc, taking: Taking, order: int, most: int) -> list[Doc]:
+    """One by one, as the protocol has it."""
+    found: list[Doc] = []
+    while len(found) < most and (document := await _take(step, where, taking, order)) is not None:
+        found.append(document)
+    if found:
+        await step.session.make_sure(TASKS.name, len(found))
+    return found
+
+
+async def _take_many(step: Step, where: Doc, taking: Taking, order: int, most: int) -> list[Doc]:
+    """The same condition and the same write for each, asked for together. Some of them may be gone by then."""
+    fields = _claiming(step, taking)
+    return await step.session.grab_many(TASKS.name, where, fields, (("_id", order),), most) or await _take_few(
+        step, where, taking, order, FEW
+    )
 
 
 async def grab_one(step: Step, row: Row, taking: Taking) -> bool:
@@ -69,8 +82,12 @@ async def grab_one(step: Step, row: Row, taking: Taking) -> bool:
 
 
 async def _take(step: Step, where: Doc, taking: Taking, order: int) -> Doc | None:
-    fields = {"node": taking.node, "status": taking.status, "mtime": date(step.wall)}
-    return await step.session.grab(TASKS.name, where, fields, (("_id", order),))
+    return await step.session.grab(TASKS.name, where, _claiming(step, taking), (("_id", order),))
+
+
+def _claiming(step: Step, taking: Taking) -> Doc:
+    """What a claim writes."""
+    return {"node": taking.node, "status": taking.status, "mtime": date(step.wall)}
 
 
 def _guard(step: Step, taking: Taking) -> Doc:

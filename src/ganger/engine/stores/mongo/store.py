@@ -8,6 +8,7 @@ from ganger.core.clock import Clock, Entropy, Moment
 from ganger.core.errors import BadInput, StoreNewerVersion
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
+from ganger.core.node import Node
 from ganger.core.queue import Counts
 from ganger.core.task import Claimed, Task
 from ganger.databases.mongo import PATIENCE, Database, Doc, Session, Table, Wording, read_option
@@ -30,7 +31,7 @@ from ganger.engine.store import (
     Tended,
     Value,
 )
-from ganger.engine.stores.mongo import choices, orphaning, reading
+from ganger.engine.stores.mongo import choices, neighbours, orphaning, reading
 from ganger.engine.stores.mongo.codec import shift
 from ganger.engine.stores.mongo.dialect import Dialect, choose_dialect, read_dialect
 from ganger.engine.stores.mongo.editing import edit
@@ -198,6 +199,19 @@ class MongoStore:
         await self._step(Step.audit, act)
         # The same write again changes nothing more, so it may be tried like a read.
         return await self._read(lambda _: orphaning.orphan(self._database.handle, node))
+
+    async def strangers(self) -> list[Node]:
+        return await self._read(neighbours.list_all)
+
+    async def limit_stranger(self, node: str, slots: int | None, act: Act) -> Node | None:
+        if not await self._read(lambda base: neighbours.list_all(base, node)):
+            return None
+        await self._step(Step.audit, act)
+        await self._read(lambda _: neighbours.limit(self._database.handle, node, slots))
+        return next(iter(await self._read(lambda base: neighbours.list_all(base, node))), None)
+
+    async def holder_of(self, task: TaskId) -> str | None:
+        return await self._read(lambda base: neighbours.name_holder(base, task))
 
     async def _read(self, work: Callable[[Any], Awaitable[T]]) -> T:
         return await self._database.read(work, "reading")

@@ -9,10 +9,12 @@ from ganger.core.graph import holds
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.release import is_unhappy
 from ganger.core.state import is_final
-from ganger.core.task import SLOTLESS, Kind, NewTask, OnConflict
-from ganger.engine.store import Past, Submission, Submitted
+from ganger.core.task import EXIT, SLOTLESS, Kind, NewTask, OnConflict
+from ganger.engine.store import Datum, Past, Submission, Submitted
 from ganger.engine.stores.mongo import cascade, choices
 from ganger.engine.stores.mongo.birth import bear
+from ganger.engine.stores.mongo.exits import show_exit
+from ganger.engine.stores.mongo.foreign import read_theirs
 from ganger.engine.stores.mongo.noting import put_datum
 from ganger.engine.stores.mongo.row import Decided, Link, Row
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
@@ -50,9 +52,19 @@ async def submit(step: Step, request: Submission) -> Submitted:
 async def _put_data(step: Step, request: Submission, names: Names, existing: list[int]) -> None:
     for index, datum in request.data:
         if index not in existing:
-            await put_datum(step, names.ids[index], datum)
-            if datum.key == "spec":
-                step.put((await step.known(names.ids[index])).having(spec_size=datum.size))
+            await _put_datum(step, await step.known(names.ids[index]), datum)
+
+
+async def _put_datum(step: Step, row: Row, datum: Datum) -> None:
+    theirs = read_theirs(datum)
+    if theirs is not None:
+        step.put(row._replace(theirs=theirs))
+        return
+    await put_datum(step, row.task.id, datum)
+    if datum.key == "spec":
+        step.put(row.having(spec_size=datum.size))
+    if datum.key == EXIT:
+        step.put(await show_exit(step, row))
 
 
 async def _name(step: Step, tasks: tuple[NewTask, ...]) -> tuple[Names, list[int]]:

@@ -150,7 +150,7 @@ _NUMBER: Final = {"$gt": 0}
 INDEXES: Final = (
     Index("tasks", ("ganger.id",), unique=True, where=_OURS),
     Index("tasks", ("ganger.id", "queue")),
-    Index("tasks", ("queue", "ganger.known"), where={"ganger.known": {"$lte": 0}}),
+    Index("tasks", ("queue", "ganger.known", "status"), where={"ganger.known": {"$lte": 0}}),
     Index("tasks", ("node", "status", "queue", "_id")),
     Index("tasks", ("queue", "status")),
     Index("tasks", ("ganger.position",)),

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from ganger.databases.mongo import Doc, Wording
 from ganger.engine.stores.mongo import codec
-from ganger.engine.stores.mongo.dialect import Dialect, queue_to_later, read_queue, read_task, task_to_later
+from ganger.engine.stores.mongo.dialect import (
+    CMD_EXIT,
+    Dialect,
+    queue_to_later,
+    read_queue,
+    read_task,
+    task_to_later,
+)
 from ganger.engine.stores.mongo.row import QueueRow, Row, Shown
 from ganger.engine.stores.mongo.tables import QUEUES, SHOWN, TASKS
 
@@ -24,7 +31,11 @@ def word(dialect: Dialect) -> Wording:
 
 
 def decode_task(dialect: Dialect, document: Doc) -> Row:
-    return codec.task_from(read_task(dialect, document))
+    row = codec.task_from(read_task(dialect, document))
+    if dialect is Dialect.PLAIN or not isinstance(row.theirs.get(CMD_EXIT), int):
+        return row
+    theirs = dict(row.theirs)
+    return row._replace(exit=theirs.pop(CMD_EXIT), theirs=theirs)
 
 
 def decode_queue(dialect: Dialect, document: Doc) -> QueueRow:
@@ -36,7 +47,8 @@ def decode_queue(dialect: Dialect, document: Doc) -> QueueRow:
 
 
 def _task_to(row: Row) -> Doc:
-    return task_to_later(codec.task_to(row))
+    told = task_to_later(codec.task_to(row))
+    return told if row.exit is None else {**told, CMD_EXIT: row.exit}
 
 
 def _queue_to(row: QueueRow) -> Doc:
