@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -121,8 +122,10 @@ def test_functions_come_back_with_results(jobs: Any) -> None:
 
 
 def test_a_failure_comes_back_with_its_traceback(jobs: Any) -> None:
-    with pytest.raises(TaskFailed, match=r"(?s)jobs_of_client\.py.*ValueError: not this"):
+    with pytest.raises(TaskFailed, match=r"(?s)jobs_of_client\.py.*ValueError: not this") as failed:
         jobs.refuse.delay().result(PATIENCE)
+    assert "function.py" not in str(failed.value.reason)
+    assert failed.value.exit_code is None
 
 
 def test_commands_come_back_with_exit_codes_and_output(app: Ganger) -> None:
@@ -130,8 +133,10 @@ def test_commands_come_back_with_exit_codes_and_output(app: Ganger) -> None:
     wrong = app.shell("exit 3")
 
     assert (hello.result(PATIENCE), hello.logs("stdout"), hello.logs("stderr")) == (0, "hello\n", "oops\n")
-    with pytest.raises(TaskFailed, match="exited with code 3"):
+    with pytest.raises(TaskFailed, match="exited with code 3") as failed:
         wrong.result(PATIENCE)
+    assert (failed.value.exit_code, failed.value.status) == (3, Status.FAILED)
+    assert pickle.loads(pickle.dumps(failed.value)).exit_code == 3
 
 
 def test_output_of_a_command_is_followed_while_it_runs(app: Ganger, tmp_path: Path) -> None:

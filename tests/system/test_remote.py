@@ -71,9 +71,9 @@ class Stage:
         self.url = next(word for word in line if word.startswith("http")).removesuffix(";").removesuffix("/v1/nodes")
         return process
 
-    def start_node(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
+    def start_node(self, *words: str, command: str = "up", **more: str) -> subprocess.Popen[bytes]:
         environment = {**self._plain(), "GANGER_TOKEN_FILE": str(self.server_folder / "ganger.db-admin-token"), **more}
-        process = self._start(self.node_folder, environment, "up", "--url", self.url, "--name", "far", *words)
+        process = self._start(self.node_folder, environment, command, "--url", self.url, "--name", "far", *words)
         assert "takes tasks" in self.read_line(process)
         return process
 
@@ -152,6 +152,14 @@ def test_every_command_works_at_an_address_as_on_a_file(stage: Stage) -> None:
     assert "far" in stage.call("nodes").stdout
     assert stage.call("doctor", "--ready").returncode == 0
     assert not list(stage.desk.glob("ganger.db*"))
+
+
+@pytest.mark.parametrize("command", ["up", "node"])
+def test_a_node_is_started_with_an_address(stage: Stage, command: str) -> None:
+    stage.start_server()
+    stage.start_node("--slots", "1", command=command)
+
+    assert stage.call("run", "--", "echo", "from afar").stdout == "from afar\n"
 
 
 def test_what_needs_the_file_says_where_to_do_it(stage: Stage) -> None:

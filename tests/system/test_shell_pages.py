@@ -79,13 +79,16 @@ def find_port() -> int:
 
 
 @contextmanager
-def started(line: str, folder: Path, env: dict[str, str], port: int) -> Iterator[None]:
+def started(node: Typed, folder: Path, env: dict[str, str], port: int) -> Iterator[None]:
     """The node of the page, until the block ends. The first word lets what runs finish, the second ends it."""
-    words = [*shlex.split(line, comments=True), "--name", "laptop", "--listen", f"127.0.0.1:{port}"]
+    words = [*shlex.split(node.line, comments=True), "--name", "laptop", "--listen", f"127.0.0.1:{port}"]
     process = subprocess.Popen(words, cwd=folder, env=env, stderr=subprocess.PIPE)
     assert process.stderr is not None
     try:
         assert b"takes tasks" in process.stderr.readline()
+        # Names, numbers and folders are others here.
+        for shown in node.shown[1:]:
+            assert process.stderr.readline().decode().split()[0] == shown.split()[0]
         yield
     finally:
         process.terminate()
@@ -118,7 +121,7 @@ def test_what_a_page_says_to_type_does_what_it_shows(page: Path, tmp_path: Path)
     (node,) = [one for one in typed if one.line.startswith("ganger up")]
     lines = [one._replace(line=one.line.replace(PORT, f"localhost:{port}")) for one in typed if one is not node]
 
-    with started(node.line, tmp_path, env, port):
+    with started(node, tmp_path, env, port):
         seen = run(lines, tmp_path, env)
 
     for number, (one, (shown, code)) in enumerate(zip(lines, seen, strict=True)):

@@ -1,5 +1,6 @@
 """A person starts a node in one terminal and runs commands from another."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.unit.node.guarded import is_alive
 
 GANGER = [sys.executable, "-c", "from ganger.cli.main import main; main()"]
 pytestmark = [pytest.mark.slow]
@@ -53,6 +56,23 @@ def test_a_signal_lets_what_runs_finish(tmp_path: Path, node: subprocess.Popen[b
     assert node.wait(60) == 0
     assert call(tmp_path, "logs", number).stdout == "done\n"
     assert "succeeded" in call(tmp_path, "show", number).stdout
+
+
+def test_a_second_signal_ends_what_runs_and_gives_it_back(tmp_path: Path, node: subprocess.Popen[bytes]) -> None:
+    (number,) = call(tmp_path, "submit", "--shell", "echo $$ > begun; sleep 1000").stdout.split()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(node.pid, signal.SIGINT)
+    assert node.stderr is not None
+    while b"again" not in (line := node.stderr.readline()):
+        assert line
+    os.kill(node.pid, signal.SIGINT)
+
+    node.wait(60)
+    shown = json.loads(call(tmp_path, "show", number, "--json").stdout)
+    assert (shown["status"], shown["attempts"], shown["crashes"]) == ("queued", 0, 0)
+    assert not is_alive(int((tmp_path / "begun").read_text()))
 
 
 def test_a_command_that_nobody_can_run_says_so(tmp_path: Path) -> None:
