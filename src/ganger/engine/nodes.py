@@ -42,13 +42,11 @@ class Nodes:
         return (await self._store.directory()).nodes
 
     async def strangers(self) -> list[Node]:
-        """Nodes of other makes that work on the same store. Uses: nothing but what such a store offers besides."""
+        """Nodes of other makes that work on the same store, where it may have any: see `Strangers`."""
         return await self._store.strangers() if isinstance(self._store, Strangers) else []
 
     async def name_holder(self, task: Task) -> str | None:
-        """The name of the node that has a task in hand, or had it last, where strangers may be that. Uses: nothing but
-        what such a store offers besides.
-        """
+        """The name of the node that has a task in hand, or had it last, where a stranger may be that."""
         return await self._store.holder_of(task.id) if isinstance(self._store, Strangers) else None
 
     async def register(self, registration: Registration) -> Node:
