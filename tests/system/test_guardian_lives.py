@@ -142,7 +142,10 @@ def test_a_guardian_that_is_told_to_end_hands_its_tasks_back(tmp_path: Path) -> 
     asyncio.run(check())
 
 
-def test_two_nodes_that_start_at_once_share_one_guardian(tmp_path: Path) -> None:
+@pytest.mark.parametrize("_", range(20))
+def test_two_nodes_that_start_at_once_share_one_guardian(tmp_path: Path, _: int) -> None:
+    """Each may be sent away at any moment, also between the guardian's welcome and its own hearing of that."""
+
     async def check() -> None:
         first, second = make_executor(tmp_path, epoch=1), make_executor(tmp_path, epoch=1)
         results = await asyncio.gather(

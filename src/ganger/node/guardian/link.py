@@ -39,13 +39,14 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._greeted: asyncio.Future[Welcome] = loop.create_future()
         self.lost: asyncio.Future[None] = loop.create_future()
+        self._refused: GangerError | OSError | None = None
         self.is_silent = False
         self.protocol = 0
 
     async def greet(self, hello: Hello) -> None:
         """NodeGone: another node is master. FormatTooNew: there is no common protocol. OSError: nobody is there.
 
-        A guardian that does not answer is put down.
+        A guardian that does not answer is put down. It may say welcome and send us away before we have heard either.
         """
         self.send([hello])
         try:
@@ -54,6 +55,10 @@ class Link(asyncio.Protocol):
         except TimeoutError:
             self.put_down()
             raise
+        if self._refused is not None:
+            raise self._refused
+        if self.lost.done():
+            raise ConnectionResetError("the guardian hung up")
 
     async def watch(self, beat: float) -> None:
         """Return when the guardian has said nothing for several beats. What lay unread while this process was stopped
@@ -97,6 +102,7 @@ class Link(asyncio.Protocol):
             return self.close()
         if messages and not self._greeted.done():
             self._answer(messages[0])
+        self._refused = next((_explain(message) for message in messages if isinstance(message, Refused)), self._refused)
         return self._hear(messages)
 
     def _answer(self, first: FromGuardian) -> None:

@@ -137,11 +137,11 @@ class Guardian:
     async def _reach(self) -> None:
         if self._end is not None:
             raise self._end
-        if self._link is not None:
-            return
         try:
             async with asyncio.timeout(_PATIENCE):
-                await asyncio.shield(self._join())
+                # A connection may be lost again before we have heard that it is there.
+                while self._link is None and self._end is None:
+                    await asyncio.shield(self._join())
         except TimeoutError:
             raise StoreUnavailable(
                 f"no guardian answers in {self.post.run}: {self._obstacle}", run=str(self.post.run)
