@@ -9,7 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ganger.core.errors import StoreUnavailable
 from ganger.core.outcome import Crashed, Release, Succeed
+from ganger.node.executor import Ended
 from ganger.node.isolation import Isolation
 from tests.unit.node.guarded import (
     PATH,
@@ -152,7 +154,8 @@ def test_two_nodes_that_start_at_once_share_one_guardian(tmp_path: Path, _: int)
             *(run(made, assign(task, command("true"))) for task, made in enumerate((first, second), 1)),
             return_exceptions=True,
         )
-        assert any(not isinstance(result, BaseException) for result in results)
+        # One stays. If it had to connect again, the order on its way was lost, and the task goes back.
+        assert any(isinstance(result, Ended | StoreUnavailable) for result in results), results
         assert len([it for it in psutil.process_iter(["cmdline"]) if _guards(it, tmp_path)]) == 1
         await second.close(leave_running=False)
         await first.close(leave_running=False)
