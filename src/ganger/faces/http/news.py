@@ -31,8 +31,26 @@ ENTRIES: Final = 200_000
 """So many tasks are named by the events that are kept: one event may name a million."""
 
 _PAGE: Final = 256
+_ENOUGH: Final = 1_000
 _REST: Final = 5.0
 """Seconds after the last follower until the reader sleeps: many come again at once."""
+
+
+class Stride:
+    """How many events to read at once: few at first, and more as long as they name few tasks.
+
+    A page of events that name thousands each takes long to read, and a follower that does not listen needs no second.
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1
+
+    def note(self, page: list[Event]) -> None:
+        """This page was read."""
+        named = sum(len(event.entries) for event in page)
+        self.most = max(1, self.most // 2) if named > _ENOUGH else min(_PAGE, self.most * 2)
 
 
 class News(Service):
@@ -68,9 +86,11 @@ class News(Service):
             with Bell(self._engine.store, (EVENTS_TOPIC,)) as bell:
                 await self._skip()
                 self._awake = True
+                stride = Stride()
                 while await self._is_wanted():
                     bell.rung.clear()
-                    while page := await self._engine.events(self.end, _PAGE):
+                    while page := await self._engine.events(self.end, stride.most):
+                        stride.note(page)
                         for event in page:
                             self._keep(event)
                     await bell.wait()
@@ -132,19 +152,21 @@ class News(Service):
 
     async def follow(self, after: Position) -> AsyncGenerator[list[Event], None]:
         """The events behind a position, in order, some at a time, for ever. Close it when leaving early."""
+        stride = Stride()
         while True:
             await self.wait(after)
-            while page := await self._read(after):
+            while page := await self._read(after, stride.most):
+                stride.note(page)
                 after = page[-1].position
                 yield page
 
-    async def _read(self, after: Position) -> list[Event]:
+    async def _read(self, after: Position, most: int) -> list[Event]:
         if after < self._floor:
-            return await self._engine.events(after, _PAGE)
+            return await self._engine.events(after, most)
         if after >= self.end:
             return []
         first = bisect_right(self._last, after, key=_position)
-        return list(islice(self._last, first, first + _PAGE))
+        return list(islice(self._last, first, first + most))
 
 
 def _position(event: Event) -> Position:
