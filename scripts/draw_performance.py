@@ -51,7 +51,9 @@ _TAIL: Final = """
   next at the same moment are [served as one](../decisions/0047-exchanges-of-one-moment-are-run-as-one.md).
 - A process of functions tells what ended in lots, some milliseconds apart, and most of it by a number alone: each
   telling would wake the node, and take the interpreter from the thread of its store.
-- A task that is plain but for its edges is stored in a stream, and edges of many parents are followed in one walk.
+- Tasks that differ only in their specs are
+  [stored by one statement](../decisions/0054-many-rows-go-by-one-statement.md), and edges of many parents are followed
+  in one walk.
 
 ## What it costs
 
