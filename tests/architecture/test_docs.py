@@ -26,7 +26,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 RECORDS = sorted(DOCS.glob("decisions/[0-9]*.md"))
 PROGRAMS = [page for page in PAGES if text_checks.python_of(page)]
 OPERATIONS = 15
-LOCAL = frozenset({"adopt", "close", "keep", "offer", "peek", "peek_named", "pour", "share"})
+LOCAL = frozenset(
+    {"adopt", "close", "keep", "name_holder", "offer", "peek", "peek_named", "pour", "share", "strangers"}
+)
 """Operations that ask the store nothing."""
 
 
