@@ -4,17 +4,37 @@ Nothing is buffered for a reader: its place is a position, and whoever has seen 
 be below it. So a slow reader costs nothing, and one that comes back goes on where it was.
 """
 
-from collections.abc import AsyncGenerator
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final, NamedTuple
 
 from ganger.core.event import Event, Fact
 from ganger.core.ids import Position, QueueId, TaskId
 from ganger.engine.bell import Bell
 from ganger.engine.store import EVENTS_TOPIC, Store
 
-PAGE = 256
+PAGE: Final = 256
+_ENOUGH: Final = 1_000
+"""So many tasks named by a page are many."""
+
 START = Position(0)
 """Before the first event."""
+
+
+class Stride:
+    """How many events to read at once: few at first, and more as long as they name few tasks.
+
+    A page of events that name thousands each takes long to read, and a follower that does not listen needs no second.
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1
+
+    def note(self, page: Sequence[Event]) -> None:
+        """This page was read."""
+        named = sum(len(event.entries) for event in page)
+        self.most = max(1, self.most // 2) if named > _ENOUGH else min(PAGE, self.most * 2)
 
 
 class Wanted(NamedTuple):
@@ -45,9 +65,11 @@ async def subscribe(store: Store, after: Position | None, wanted: Wanted = EVERY
     """The events behind a position (None: from now on) in their order, for ever. Close it when leaving early."""
     with Bell(store, (EVENTS_TOPIC,)) as bell:
         position = await find_end(store) if after is None else after
+        stride = Stride()
         while True:
             bell.rung.clear()
-            while page := await store.events(position, PAGE):
+            while page := await store.events(position, stride.most):
+                stride.note(page)
                 position = page[-1].position
                 for event in page:
                     if (seen := narrow(event, wanted)) is not None:

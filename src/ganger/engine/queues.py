@@ -12,7 +12,7 @@ from typing import Final
 from ganger.core import names
 from ganger.core.audit import Act
 from ganger.core.clock import Clock, Wall
-from ganger.core.errors import QueueAmbiguous, QueueNotFound
+from ganger.core.errors import QueueAmbiguous, QueueInUse, QueueNotFound
 from ganger.core.ids import QueueId
 from ganger.core.queue import FOREVER, Policy, Queue, check_policy
 from ganger.engine.audit import act
@@ -137,19 +137,31 @@ class Queues:
         return await self._configure(QueueChange(queue, paused_until=Wall(0)), done)
 
     async def delete(self, queue: QueueId, *, by: str, drop: bool = False) -> None:
-        """Remove it; with `drop` its waiting tasks are cancelled first. Uses: counts, find, exchange, edit, configure.
+        """Remove it; with `drop` its waiting tasks are cancelled first. Uses: counts, directory, find, exchange, edit,
+        configure.
 
         One that holds much is paused and emptied step by step; if that is cut off, delete it again.
         """
-        await self._lighten(queue, by, drop)
+        paused = await self._lighten(queue, by, drop)
         request = Configure(queue=QueueChange(queue, delete=True, drop=drop), act=act(by, "queue.delete", queue=queue))
-        await self._store.configure(request)
+        try:
+            await self._store.configure(request)
+        except QueueInUse:
+            # Somebody submitted to it meanwhile: it stays, and is handed out as before.
+            if paused is not None:
+                done = act(by, "queue.resume", queue=queue)
+                await self._configure(QueueChange(queue, paused_until=paused), done)
+            raise
         self._forget()
 
-    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> None:
-        if await may_empty(self._store, queue, self._limits.queue_at_once, drop=drop):
-            await self.pause(queue, by=by)
-            await empty(self._store, queue)
+    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> Wall | None:
+        """Empty it if it holds much: until when it was paused before that, or None."""
+        if not await may_empty(self._store, queue, self._limits.queue_at_once, drop=drop):
+            return None
+        before = (await self.get(queue)).paused_until
+        await self.pause(queue, by=by)
+        await empty(self._store, queue)
+        return before
 
     async def _configure(self, change: QueueChange, done: Act) -> Queue:
         reply = await self._store.configure(Configure(queue=change, act=done))

@@ -13,6 +13,7 @@ from ganger.core.queue import FOREVER, Policy
 from ganger.core.state import Status
 from ganger.engine.engine import Engine
 from ganger.engine.limits import Limits
+from ganger.engine.store import Configure
 from ganger.testing.clock import SeededEntropy
 from tests.unit.engine.stage import Stage, play
 
@@ -156,6 +157,26 @@ def test_a_large_queue_in_use_is_left_as_it_is() -> None:
         (tally,) = [tally for tally in (await stage.engine.counts())[0] if tally.queue == stage.queue.id]
         assert tally.by_status[Status.QUEUED] == 1_000
         assert not (await stage.engine.queues.get(stage.queue.id)).paused_until
+
+    play(scenario, limits=Limits(queue_at_once=1_000))
+
+
+def test_a_large_queue_that_gets_a_task_while_it_is_emptied_stays_and_is_handed_out() -> None:
+    async def scenario(stage: Stage) -> None:
+        ids = await stage.submit_many(1_001)
+        await stage.engine.cancel(ids, by="ann")
+        configure = stage.memory.configure
+
+        async def submit_first(request: Configure) -> Any:
+            if request.queue is not None and request.queue.delete:
+                await stage.submit_many(1)
+            return await configure(request)
+
+        stage.store.configure = submit_first  # type: ignore[attr-defined]
+        with pytest.raises(QueueInUse):
+            await stage.engine.queues.delete(stage.queue.id, by="ann")
+        assert not (await stage.engine.queues.get(stage.queue.id)).paused_until
+        assert len(await stage.take()) == 1
 
     play(scenario, limits=Limits(queue_at_once=1_000))
 

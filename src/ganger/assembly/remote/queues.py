@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ganger.assembly.remote.store import RemoteStore
-from ganger.core.clock import Clock
+from ganger.core.clock import Clock, Wall
 from ganger.core.ids import QueueId
 from ganger.core.queue import Queue
 from ganger.engine.queues import Queues
@@ -32,8 +32,9 @@ class RemoteQueues(Queues):
             self._read_at = self._clock.now()
         return await super()._load()
 
-    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> None:
+    async def _lighten(self, queue: QueueId, by: str, drop: bool) -> Wall | None:
         """The far engine does that."""
+        return None
 
 
 def _do_nothing() -> None:

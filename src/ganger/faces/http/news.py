@@ -21,7 +21,7 @@ from ganger.core.event import Event
 from ganger.core.ids import Position
 from ganger.engine.bell import Bell
 from ganger.engine.engine import Engine
-from ganger.engine.follow import find_end
+from ganger.engine.follow import Stride, find_end
 from ganger.engine.store import EVENTS_TOPIC
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -30,27 +30,8 @@ KEPT: Final = 4_096
 ENTRIES: Final = 200_000
 """So many tasks are named by the events that are kept: one event may name a million."""
 
-_PAGE: Final = 256
-_ENOUGH: Final = 1_000
 _REST: Final = 5.0
 """Seconds after the last follower until the reader sleeps: many come again at once."""
-
-
-class Stride:
-    """How many events to read at once: few at first, and more as long as they name few tasks.
-
-    A page of events that name thousands each takes long to read, and a follower that does not listen needs no second.
-    """
-
-    __slots__ = ("most",)
-
-    def __init__(self) -> None:
-        self.most = 1
-
-    def note(self, page: list[Event]) -> None:
-        """This page was read."""
-        named = sum(len(event.entries) for event in page)
-        self.most = max(1, self.most // 2) if named > _ENOUGH else min(_PAGE, self.most * 2)
 
 
 class News(Service):

@@ -3,7 +3,7 @@
 from ganger.core.clock import Wall
 from ganger.core.event import Entry, Event, Fact
 from ganger.core.ids import Fence, Position, QueueId, TaskId
-from ganger.faces.http.news import Stride
+from ganger.engine.follow import Stride
 
 
 def told(tasks: int) -> Event:
