@@ -277,10 +277,10 @@ def _leave_avoiding(step: Step, heads: list[Head]) -> None:
 def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
     """The heads as their holder gets them. Spelt out for its heat: a call for each of them would cost as much again."""
     lanes, queues, holder = step.shelf.lanes, step.shelf.queues, request.holder
-    claimed = []
+    claimed: list[Claimed] = []
     for priority, _, queue, number, lane, spec, fence, attempts, crashes, retry, timeout, touch, ttr in heads:
         until = Moment(step.now + (ttr or request.length)) if touch else None
-        claimed.append(Claimed._make((
+        claimed.append(tuple.__new__(Claimed, (
             number, queue, lanes[lane].kind, spec if spec is not None else _large_spec(step, number), fence + 1,
             holder, until, priority, attempts, crashes,
             retry or queues[queue].queue.policy.retry, timeout, status,

@@ -33,6 +33,12 @@ from ganger.engine.stores.sqlite.step import Step
 from ganger.engine.stores.sqlite.submitting import Births, take_ids
 
 COUNTED: Final = tuple(counter for counter in Counter if counter is not Counter.RESERVES)
+MANY: Final = 16
+"""So many moves are worth the question whether they are all alike."""
+
+_SAYS: Final = slice(1, 10)
+"""Of a move: all but its task and its result."""
+
 _WAITS: Final = (Status.QUEUED, Status.DELAYED)
 _LOSSES: Final = frozenset(name for name in RULES if name.startswith("lose"))
 
@@ -72,10 +78,11 @@ class Shape(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """Tasks of one queue and holder that move alike, in the order in which they come."""
+    """Tasks of one queue and holder that move alike, in the order in which they come: which, and what each is."""
 
     queue: int
     holder: int | None
+    ids: list[int]
     rows: list[Row]
 
 
@@ -89,7 +96,9 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     cascade = Cascade(step)
     for span in cut_spans(moves):
         step.cut_facts()
-        refused += _apply_span(step, moves, span, read_rows(step, moves[span.start : span.stop]), cascade)
+        some = moves[span.start : span.stop]
+        if not _apply_alike(step, some, cascade):
+            refused += _apply_span(step, moves, span, read_rows(step, some), cascade)
     refill(step)
     if cascade.ended:
         # What follows is told behind the moves that it follows from.
@@ -132,6 +141,34 @@ def refusal(move: Move, verdict: str) -> GangerError:
     return WrongStatus(f"task {move.task} is not where {move.rule} starts", task=move.task, rule=move.rule)
 
 
+def _apply_alike(step: Step, moves: Sequence[Move], cascade: Cascade) -> bool:
+    """Apply many moves that say the same of tasks that are the same; False if they are not so, or may not be made.
+
+    So it is in a long queue of short tasks: what one of them is asked needs not be asked of each.
+    """
+    if len(moves) < MANY or len({move[_SAYS] for move in moves}) > 1:
+        return False
+    ids: list[int] = [move[0] for move in moves]
+    like = _find_like(step, ids)
+    sorting = Sorting(step)
+    if like is None or sorting.put(moves[0], like) is not Verdict.APPLIED:
+        return False
+    ((shape, (bundle,)),) = sorting.alike.items()
+    bundle = bundle._replace(ids=ids, rows=[like] * len(ids))
+    _keep_results(step, [(move.task, move.result) for move in moves if move.result is not None])
+    _write(step, shape, [bundle], cascade)
+    return True
+
+
+def _find_like(step: Step, ids: Sequence[int]) -> Row | None:
+    """The first of these tasks, if the others are like it in all that a move looks at, and no other depends on them."""
+    if not (rows := read_some(step, ids[:1])):
+        return None
+    (first,) = rows
+    same = step.run(Q.moves_alike, (apsw.carray(array("q", ids)), *first[1:6])).get
+    return first if same == len(ids) else None
+
+
 def _apply_span(step: Step, moves: Sequence[Move], span: range, rows: Rows, cascade: Cascade) -> list[tuple[int, str]]:
     sorting = Sorting(step)
     refused: list[tuple[int, str]] = []
@@ -154,7 +191,7 @@ class Sorting:
         self.step = step
         self.alike: Alike = {}
         self.results: list[tuple[int, bytes]] = []
-        self._bundles: dict[tuple[object, ...], list[Row]] = {}
+        self._bundles: dict[tuple[object, ...], Bundle] = {}
         self._good: dict[tuple[int | None, int | None], bool] = {}
 
     def put(self, move: Move, row: Row) -> Verdict:
@@ -163,9 +200,10 @@ class Sorting:
         verdict = self._judge(move, row)
         if verdict is Verdict.APPLIED:
             key = (move[WAY], row.queue, row.holder, row.lane, row.until is None)
-            if (rows := self._bundles.get(key)) is None:
-                rows = self._bundles[key] = self._bundle(move, row)
-            rows.append(row)
+            if (bundle := self._bundles.get(key)) is None:
+                bundle = self._bundles[key] = self._bundle(move, row)
+            bundle.ids.append(row[0])
+            bundle.rows.append(row)
             if move.result is not None:
                 self.results.append((move.task, move.result))
         return verdict
@@ -181,10 +219,10 @@ class Sorting:
             good = self._good[lease] = lease_valid(self.step, *lease)
         return judge(rule, row.status, row.fence, move.fence, good)
 
-    def _bundle(self, move: Move, row: Row) -> list[Row]:
-        bundle = Bundle(row.queue, row.holder, [])
+    def _bundle(self, move: Move, row: Row) -> Bundle:
+        bundle = Bundle(row.queue, row.holder, [], [])
         self.alike.setdefault(_shape(self.step, move, row), []).append(bundle)
-        return bundle.rows
+        return bundle
 
 
 def _kicked(step: Step, move: Move, row: Row) -> Move:
@@ -192,7 +230,7 @@ def _kicked(step: Step, move: Move, row: Row) -> Move:
 
 
 def _write(step: Step, shape: Shape, bundles: list[Bundle], cascade: Cascade) -> None:
-    _write_alike(step, shape, [row for bundle in bundles for row in bundle.rows])
+    _write_alike(step, shape, bundles)
     for bundle in bundles:
         _tell(step, shape, bundle)
         if is_final(shape.target):
@@ -228,14 +266,14 @@ def _identity(step: Step, holder: int | None) -> int:
     return next((int(row[0]) for row in step.run(Q.node_identity, (holder,))), 0)
 
 
-def _write_alike(step: Step, shape: Shape, rows: list[Row]) -> None:
-    rule, ids = RULES[shape.rule], apsw.carray(array("q", [row[0] for row in rows]))
+def _write_alike(step: Step, shape: Shape, bundles: list[Bundle]) -> None:
+    rule, ids = RULES[shape.rule], apsw.carray(array("q", [id for bundle in bundles for id in bundle.ids]))
     if rule.ends_lease:
         step.run(Q.attempts_end, (step.wall, shape.rule, shape.target, shape.reason, ids))
     if shape.rule == "succeed" and shape.reason is None and shape.branch and not shape.touched:
         step.run(Q.moves_succeed, (step.wall, ids))
         # Apart from the rest: the index of those to be killed has few entries, and the others need not touch it.
-        if killed := array("q", [row[0] for row in rows if row.kill]):
+        if killed := array("q", [row.id for bundle in bundles for row in bundle.rows if row.kill]):
             step.run(Q.kill_clear, (apsw.carray(killed),))
     elif shape.rule == "start":
         step.run(Q.moves_start, (step.wall, ids))
@@ -255,10 +293,11 @@ def _bindings(step: Step, shape: Shape, rule: Rule, ids: object) -> dict[str, ob
 
 
 def _tell(step: Step, shape: Shape, bundle: Bundle) -> None:
-    queue, holder, rows = bundle
+    queue, holder, ids, rows = bundle
     rule, target, reason = RULES[shape.rule], shape.target, shape.reason
     raised = int(shape.rule in _LOSSES)
-    step.tell(rule.fact, queue, holder or 0, [(row[0], target, row.fence + raised, reason) for row in rows])
+    told = [(id, target, row.fence + raised, reason) for id, row in zip(ids, rows, strict=True)]
+    step.tell(rule.fact, queue, holder or 0, told)
     step.count(queue, target, len(rows))
     for status, n in count_each([row.status for row in rows]).items():
         step.count(queue, status, -n)
@@ -289,7 +328,7 @@ def _end(step: Step, shape: Shape, bundle: Bundle, cascade: Cascade) -> None:
     if shape.rule == "succeed":
         becomes = step.shelf.queues[bundle.queue].queue.policy.becomes
         if becomes is not None and becomes in step.shelf.queues:
-            _become(step, becomes, [row.id for row in bundle.rows])
+            _become(step, becomes, bundle.ids)
 
 
 def _become(step: Step, queue: int, ids: list[int]) -> None:
