@@ -63,4 +63,11 @@ class Listeners:
         for told, topic in calls:
             # One that was removed after the wake-up was sent must not be called any more.
             if told in self._told.get(topic, ()):
-                self._loop.call_soon(told, topic)
+                self._call(told, topic)
+
+    def _call(self, told: Told, topic: str) -> None:
+        try:
+            told(topic)
+        except Exception as error:
+            # The others want to be told all the same.
+            self._loop.call_exception_handler({"message": f"a listener to {topic} failed", "exception": error})
