@@ -98,17 +98,17 @@ def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
     """Refuse what is wrong in a submission with an error that says which task and what to do."""
     checks.check_whole("the number of tasks in one submission", len(tasks), 0, limits.tasks_per_submit)
     index, related, kinds, payload = 0, [], checks.KINDS, limits.payload
-    shared: tuple[Edge, ...] = ()
+    shared: tuple[Any, ...] = _TAIL
     try:
         for index, task in enumerate(tasks):
-            spec = task[2]
+            spec, tail = task[2], task[_HEAD:]
             if task[1] not in kinds or spec.__class__ is not bytes or len(spec) > payload:
                 _check_head(task, limits)
-            if task[_HEAD:] != _TAIL and not _is_fine(tasks, index, shared):
+            if tail not in (_TAIL, shared) and not _is_fine(tasks, index):
                 _check_tail(task, limits)
                 if task.parents or task.group:
                     related.append(index)
-                    shared = _if_all_elders(task.parents)
+                    shared = tail if _has_only_elders(task) else _TAIL
         for index in related:
             _check_family(tasks, index)
     except GangerError as error:
@@ -122,14 +122,12 @@ def _check_head(task: NewTask, limits: Limits) -> None:
     checks.check_size("spec", task.spec, limits.payload)
 
 
-def _is_fine(tasks: Sequence[NewTask], index: int, shared: tuple[Edge, ...]) -> bool:
-    """Is it plain, with edges that were looked at before, or with one edge that leads back to a task before it?"""
+def _is_fine(tasks: Sequence[NewTask], index: int) -> bool:
+    """Is it plain, with one edge that leads back to a task before it?"""
     task = tasks[index]
     edges = task.parents
-    if not _is_plain_but_edges(task):
+    if len(edges) != 1 or not _is_plain_but_edges(task):
         return False
-    if edges is shared or len(edges) != 1:
-        return edges is shared
     parent, on = edges[0]
     return type(parent) is int and -index <= parent < 0 and on in _ONS and tasks[-parent - 1][1] != Kind.GROUP
 
@@ -139,9 +137,9 @@ def _is_plain_but_edges(task: NewTask) -> bool:
     return task[_EDGES + 1 :] == _REST and task[_HEAD:_EDGES] == _FRONT
 
 
-def _if_all_elders(parents: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """The very same edges need no second look if none of them is to a task of the submission."""
-    return parents if parents and min(parents)[0] > 0 else ()
+def _has_only_elders(task: NewTask) -> bool:
+    """Another one like it needs no second look: none of its edges is to a task of the submission."""
+    return _is_plain_but_edges(task) and bool(task.parents) and min(task.parents)[0] > 0
 
 
 def _check_tail(task: NewTask, limits: Limits) -> None:

@@ -1,7 +1,7 @@
 """How the edges of a submission are stored: together where many lead from one task, or to one."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import apsw
@@ -62,9 +62,10 @@ class Links:
         self._resolved: tuple[tuple[Edge, ...], dict[int, str]] = ((), {})
         self._elders: list[array[int]] = []
         first = step.shelf.next_task - len(ids)
-        self.parents = self._read_parents(families, first)
+        alike = _count_alike(families)
+        self.parents = self._read_parents([parents for parents, _ in alike], first)
         self.parents |= {number: Parent(past.status, past.branch, past.reason) for number, past in pasts.items()}
-        self.kids = count_each(self._count_kids(families, first))
+        self.kids = self._count_kids(alike, first)
         self._ties = Ties((), [], 0, 0, None)
         self._single: tuple[Edge, ...] = ()
         self._few: list[tuple[int, int, str]] = []
@@ -87,17 +88,17 @@ class Links:
             if self.step.session.connection.changes() < len(parents):
                 self._refuse_missing(set(parents))
 
-    def _count_kids(self, families: list[tuple[Edge, ...]], first: int) -> Iterator[int]:
-        """A parent for each child that it gets. The elders of a large join are set aside: each gets just this one."""
-        for parents in families:
-            if len(parents) == 1:
-                yield self.resolve(parents[0][0])
-                continue
+    def _count_kids(self, alike: list[tuple[tuple[Edge, ...], int]], first: int) -> dict[int, int]:
+        """How many children each parent gets. The elders of a large join are set aside: each gets just this one."""
+        kids: dict[int, int] = {}
+        for parents, n in alike:
             edges = self._distinct(parents)
-            if len(edges) >= _MANY and max(edges) < first:
+            if n == 1 and len(edges) >= _MANY and max(edges) < first:
                 self._elders.append(array("q", edges))
             else:
-                yield from edges
+                for parent in edges:
+                    kids[parent] = kids.get(parent, 0) + n
+        return kids
 
     def tie(self, child: TaskId, parents: tuple[Edge, ...]) -> Ties:
         """Keep edges to be stored, and see what is known of them. Many children may have the very same parents."""
@@ -200,6 +201,18 @@ class Links:
         known = {row[0] for row in self.step.run(Q.parents_read, (apsw.carray(array("q", wanted)),))}
         first = min(wanted - known)
         raise UnknownParent(f"there is no task {first} to wait for; it may have been removed", task=first)
+
+
+def _count_alike(families: list[tuple[Edge, ...]]) -> list[tuple[tuple[Edge, ...], int]]:
+    """Many children in a row may have the very same parents: these, and how many have them."""
+    found: list[tuple[tuple[Edge, ...], int]] = []
+    last, n = families[0] if families else (), 0
+    for parents in families:
+        if parents is not last:
+            found.append((last, n))
+            last, n = parents, 0
+        n += 1
+    return [*found, (last, n)] if n else []
 
 
 def _asking(edges: dict[int, str], on: str) -> list[int]:

@@ -287,7 +287,8 @@ class Births:
         step.tell(Fact.SUBMITTED, queue, 0, entries)
 
     def _count_members(self) -> dict[TaskId, int]:
-        return count_each([group for task in self.related if (group := self._open_group(task)) is not None])
+        members = [self._open_group(task) for task in self.related if task.group]
+        return count_each([group for group in members if group is not None])
 
     def _open_group(self, task: NewTask) -> TaskId | None:
         """The group that counts the task, if it has one that has not ended itself."""
