@@ -228,8 +228,7 @@ def take(step: Step, chosen: Sequence[Chosen]) -> list[Taken]:
         for one in some:
             _leave_avoiding(step, one.heads)
         _lease(step, some)
-        for one in some:
-            _tell(step, one)
+        _tell(step, some)
     return [
         Taken(_claimed(step, heads, request, _target(request)), due, waiting) for request, heads, due, waiting in chosen
     ]
@@ -256,15 +255,19 @@ def _target(request: Claim) -> int:
     return RULES["take" if request.start else "claim"].target
 
 
-def _tell(step: Step, chosen: Chosen) -> None:
-    heads, status, holder = chosen.heads, _target(chosen.request), chosen.request.holder
-    if step.shelf.followed:
-        tell_holder(step, [head[3] for head in heads])
-    for queue in {head[2] for head in heads}:
-        told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
-        step.count(queue, Status.QUEUED, -len(told))
-        step.count(queue, status, len(told))
-        step.tell(Fact.CLAIMED, queue, holder, told)
+def _tell(step: Step, chosen: Sequence[Chosen]) -> None:
+    given: dict[tuple[int, int], int] = {}
+    for request, heads, _, _ in chosen:
+        status = _target(request)
+        if step.shelf.followed:
+            tell_holder(step, [head[3] for head in heads])
+        for queue in {head[2] for head in heads}:
+            told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
+            step.tell(Fact.CLAIMED, queue, request.holder, told)
+            given[queue, status] = given.get((queue, status), 0) + len(told)
+    for (queue, status), n in given.items():
+        step.count(queue, Status.QUEUED, -n)
+        step.count(queue, status, n)
 
 
 def _leave_avoiding(step: Step, heads: list[Head]) -> None:

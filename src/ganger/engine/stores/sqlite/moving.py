@@ -1,7 +1,7 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -29,7 +29,7 @@ from ganger.engine.stores.sqlite.guard import lease_valid, stale
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.linking import count_each
 from ganger.engine.stores.sqlite.queries import Q
-from ganger.engine.stores.sqlite.step import Step
+from ganger.engine.stores.sqlite.step import EntryRow, Step
 from ganger.engine.stores.sqlite.submitting import Births, take_ids
 
 COUNTED: Final = tuple(counter for counter in Counter if counter is not Counter.RESERVES)
@@ -78,10 +78,9 @@ class Shape(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """Tasks of one queue and holder that move alike, in the order in which they come: which, and what each is."""
+    """Tasks of one queue that move alike, in the order in which they come: which, and what each is."""
 
     queue: int
-    holder: int | None
     ids: list[int]
     rows: list[Row]
 
@@ -199,7 +198,7 @@ class Sorting:
             move = _kicked(self.step, move, row)
         verdict = self._judge(move, row)
         if verdict is Verdict.APPLIED:
-            key = (move[WAY], row.queue, row.holder, row.lane, row.until is None)
+            key = (move[WAY], row.queue, row.lane, row.until is None, move.avoid and row.holder)
             if (bundle := self._bundles.get(key)) is None:
                 bundle = self._bundles[key] = self._bundle(move, row)
             bundle.ids.append(row[0])
@@ -220,7 +219,7 @@ class Sorting:
         return judge(rule, row.status, row.fence, move.fence, good)
 
     def _bundle(self, move: Move, row: Row) -> Bundle:
-        bundle = Bundle(row.queue, row.holder, [], [])
+        bundle = Bundle(row.queue, [], [])
         self.alike.setdefault(_shape(self.step, move, row), []).append(bundle)
         return bundle
 
@@ -293,15 +292,26 @@ def _bindings(step: Step, shape: Shape, rule: Rule, ids: object) -> dict[str, ob
 
 
 def _tell(step: Step, shape: Shape, bundle: Bundle) -> None:
-    queue, holder, ids, rows = bundle
+    queue, ids, rows = bundle
     rule, target, reason = RULES[shape.rule], shape.target, shape.reason
     raised = int(shape.rule in _LOSSES)
     told = [(id, target, row.fence + raised, reason) for id, row in zip(ids, rows, strict=True)]
-    step.tell(rule.fact, queue, holder or 0, told)
+    for holder, some in _part(told, [row.holder for row in rows]):
+        step.tell(rule.fact, queue, holder or 0, some)
     step.count(queue, target, len(rows))
     for status, n in count_each([row.status for row in rows]).items():
         step.count(queue, status, -n)
     _free(step, shape, queue, rows)
+
+
+def _part(told: list[EntryRow], holders: list[int | None]) -> Iterable[tuple[int | None, list[EntryRow]]]:
+    """What is told of each holder's tasks; mostly they have all the same."""
+    if holders.count(holders[0]) == len(holders):
+        return [(holders[0], told)]
+    parts: dict[int | None, list[EntryRow]] = {}
+    for holder, entry in zip(holders, told, strict=True):
+        parts.setdefault(holder, []).append(entry)
+    return parts.items()
 
 
 def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
