@@ -227,19 +227,18 @@ class Line:
             return
         for party in self._parties.values():
             if party.question is None and not party.streaming and (waiter := party.eldest()) is not None:
-                answer, take_back = self._attentive.attend(Exchange(claim=waiter.claim), party.topics)
-                party.question = Question(waiter, take_back)
-                answer.add_done_callback(partial(self._take_answer, party, party.question))
+                number = next(self._tickets)
+                told = partial(self._take_answer, party, waiter, number)
+                take_back = self._attentive.attend(Exchange(claim=waiter.claim), party.topics, told)
+                party.question = Question(number, waiter, take_back)
 
-    def _take_answer(self, party: Party, question: Question, answer: "asyncio.Future[Exchanged]") -> None:
+    def _take_answer(self, party: Party, waiter: Waiter, number: int, reply: Exchanged | None) -> None:
         """A question that was left was answered. One that failed is asked again by whoever is woken."""
-        if party.question is question:
+        if party.question is not None and party.question.number == number:
             party.question = None
-        if answer.cancelled() or answer.exception() is not None:
-            return
-        if (reply := answer.result()).claimed:
+        if reply is not None and reply.claimed:
             # Meanwhile everybody may have been put in line anew.
-            self._hand_out(question.waiter.party or party, question.waiter, reply)
+            self._hand_out(waiter.party or party, waiter, reply)
 
     async def _regroup(self) -> None:
         """The queues changed, or a wake-up may have been lost: everybody stands in line anew, in the old order."""

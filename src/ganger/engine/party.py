@@ -40,6 +40,7 @@ class Waiter:
 class Question(NamedTuple):
     """What a waiter left with the store, and what takes it back."""
 
+    number: int
     waiter: Waiter
     take_back: Callable[[], bool]
 

@@ -71,7 +71,7 @@ from ganger.engine.request import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
+    pass
 
 __all__ = [
     "AS_IT_SAYS",
@@ -144,6 +144,8 @@ class Capabilities(NamedTuple):
     """Strangers write to it too, so leases that they hold cannot be fenced."""
     unique_names: bool = False
     """No two queues have one name: a second one is refused with Conflict."""
+    distant: bool = False
+    """It lives on a server that may be away for a minute: leases should be long enough to outlive that."""
 
 
 @runtime_checkable
@@ -171,12 +173,13 @@ class Attentive(Protocol):
     """What a store may offer besides: a claim that is left with it, and made in the very step that brings the tasks."""
 
     def attend(
-        self, request: Exchange, topics: Sequence[str]
-    ) -> "tuple[asyncio.Future[Exchanged], Callable[[], bool]]":
+        self, request: Exchange, topics: Sequence[str], told: "Callable[[Exchanged | None], None]"
+    ) -> "Callable[[], bool]":
         """Make this exchange, once, in the next step that wakes one of the topics, if this process makes that step.
 
-        Nobody may rely on it: whoever attends listens to the topics too. Returns where the reply will be, and what
-        takes the request back: False if it was made, or is being made.
+        Nobody may rely on it: whoever attends listens to the topics too. `told` is called with the reply, or with None
+        if it failed, before the topics are told. Returns what takes the request back: False if it was made, or is
+        being made.
         """
         ...
 

@@ -25,7 +25,7 @@ from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
 from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.steward import Steward
-from ganger.databases.sqlite.unit import Awaited, Blocked, ClientId, Party, Seated, Unit, Waiter
+from ganger.databases.sqlite.unit import Awaited, Blocked, Called, ClientId, Outcome, Party, Seated, Unit, Waiter
 from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Rank
 
@@ -200,17 +200,16 @@ class SharedFile:
         return len(self._desk.standing)
 
     def stand(
-        self, operation: str, request: Any, topics: Iterable[str]
-    ) -> "tuple[asyncio.Future[Any], Callable[[], bool]]":
+        self, operation: str, request: Any, topics: Iterable[str], told: Callable[[Outcome], None]
+    ) -> Callable[[], bool]:
         """Leave a unit that is run, once, in the very transaction that wakes one of the topics.
 
-        Only if this process owns the file by then, so whoever leaves one listens to the topics too. Returns where the
-        reply will be, and what takes the unit back: False if it was run or is being run.
+        Only if this process owns the file by then, so whoever leaves one listens to the topics too. `told` is called
+        with what became of it, on this loop, before anybody is told of the topics. Returns what takes the unit back:
+        False if it was run or is being run.
         """
         self._check_process()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        return future, self._desk.standing.add(topics, Unit(operation, request, Awaited(loop, future)))
+        return self._desk.standing.add(topics, Unit(operation, request, Called(asyncio.get_running_loop(), told)))
 
     async def close(self) -> None:
         """Answer what is in flight, pass the file on, and let everything go. Idempotent."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple, NewType, Protocol
 
 from ganger.core.errors import GangerError, StoreUnavailable
@@ -24,6 +25,9 @@ class Outcome(NamedTuple):
     value: Any = None
     error: GangerError | None = None
     encoded: bytes = b""
+
+
+Told = Callable[[Outcome], None]
 
 
 class Waiter(Protocol):
@@ -53,10 +57,11 @@ class Post:
     __slots__ = ("_loops",)
 
     def __init__(self) -> None:
-        self._loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, list[tuple[Told, Outcome]]] = {}
 
-    def add(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], outcome: Outcome) -> None:
-        self._loops.setdefault(loop, []).append((future, outcome))
+    def add(self, loop: asyncio.AbstractEventLoop, told: Told, outcome: Outcome) -> None:
+        """Have that called on the loop."""
+        self._loops.setdefault(loop, []).append((told, outcome))
 
     def deliver(self) -> None:
         for loop, answers in self._loops.items():
@@ -66,22 +71,26 @@ class Post:
         self._loops.clear()
 
 
-def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: "list[tuple[Told, Outcome]]") -> None:
     try:
-        loop.call_soon_threadsafe(_resolve, answers)
+        loop.call_soon_threadsafe(_tell_all, answers)
     except RuntimeError:
         if not loop.is_closed():
             raise
 
 
-def _resolve(answers: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    for future, outcome in answers:
-        if future.done():
-            continue
-        if outcome.error is not None:
-            future.set_exception(outcome.error)
-        else:
-            future.set_result(outcome.value)
+def _tell_all(answers: "list[tuple[Told, Outcome]]") -> None:
+    for told, outcome in answers:
+        told(outcome)
+
+
+def _resolve(future: asyncio.Future[Any], outcome: Outcome) -> None:
+    if future.done():
+        return
+    if outcome.error is not None:
+        future.set_exception(outcome.error)
+    else:
+        future.set_result(outcome.value)
 
 
 class Awaited(NamedTuple):
@@ -91,7 +100,27 @@ class Awaited(NamedTuple):
     future: asyncio.Future[Any]
 
     def tell(self, outcome: Outcome, post: Post) -> None:
-        post.add(self.loop, self.future, outcome)
+        post.add(self.loop, self.resolve, outcome)
+
+    def resolve(self, outcome: Outcome) -> None:
+        _resolve(self.future, outcome)
+
+
+class Called(NamedTuple):
+    """Somebody who is called on a loop, without a turn of it in between: it must not fail, and not take long."""
+
+    loop: asyncio.AbstractEventLoop
+    told: Told
+
+    def tell(self, outcome: Outcome, post: Post) -> None:
+        post.add(self.loop, self.call, outcome)
+
+    def call(self, outcome: Outcome) -> None:
+        try:
+            self.told(outcome)
+        except Exception as error:
+            # The other answers are for others.
+            self.loop.call_exception_handler({"message": "an answer could not be taken in", "exception": error})
 
 
 class Party:
@@ -109,7 +138,10 @@ class Party:
         self._replies[seat] = outcome.value if outcome.error is None else outcome.error
         self._left -= 1
         if not self._left:
-            post.add(self._loop, self.future, Outcome(self._replies))
+            post.add(self._loop, self._resolve, Outcome(self._replies))
+
+    def _resolve(self, outcome: Outcome) -> None:
+        _resolve(self.future, outcome)
 
 
 class Seated(NamedTuple):

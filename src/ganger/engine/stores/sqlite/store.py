@@ -1,6 +1,5 @@
 """The SQLite store: one file, one owner, everything that waits at one moment in one durable transaction."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -120,9 +119,9 @@ class SqliteStore:
         return await self.file.call_each("exchange", requests)
 
     def attend(
-        self, request: Exchange, topics: Sequence[str]
-    ) -> "tuple[asyncio.Future[Exchanged], Callable[[], bool]]":
-        return self.file.stand("exchange", request, topics)
+        self, request: Exchange, topics: Sequence[str], told: "Callable[[Exchanged | None], None]"
+    ) -> "Callable[[], bool]":
+        return self.file.stand("exchange", request, topics, lambda outcome: told(outcome.value))
 
     async def write(self, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = await self.file.call("write", notes)
