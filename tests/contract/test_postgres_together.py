@@ -295,6 +295,8 @@ def test_a_role_that_may_only_read_and_write_is_enough(postgres: object, postgre
             alone = scene(store)
             queue, node = await alone.queue(), await alone.node()
             await alone.finish(node, "succeed", await alone.add(queue, limit_key="k"))
+            await alone.submit(*[plain(queue)] * 6)
+            assert await drain(store, node, queue, 2) == Counter(range(2, 8))
 
     asyncio.run(story())
 

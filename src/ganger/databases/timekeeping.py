@@ -40,6 +40,11 @@ class Timekeeper(Protocol):
         """The boot whose moments these are; the same for ever where they are a server's."""
         ...
 
+    @property
+    def handed(self) -> Reading | None:
+        """The instant that a statement is to go by; None if that is the server's, to be read there."""
+        ...
+
     def read(self, server: int) -> Reading:
         """The instant at which the server's clock showed that many milliseconds since 1970."""
         ...
@@ -54,6 +59,7 @@ class ServerTime:
         self._anchor = 0
         self.offset = 0
         self.boot = "server"
+        self.handed = None
 
     def read(self, server: int) -> Reading:
         here = int(self._clock.now())
@@ -75,6 +81,10 @@ class HandedTime:
         self._since = int(clock.now())
         self.offset = 0
         self.boot = clock.boot_id()
+
+    @property
+    def handed(self) -> Reading:
+        return self.read(0)
 
     def read(self, server: int) -> Reading:
         now = self._clock.now()

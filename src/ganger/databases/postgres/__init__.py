@@ -2,8 +2,9 @@
 
 from ganger.databases.migrations import Migration, load_migrations
 from ganger.databases.postgres.address import Address, read_address
-from ganger.databases.postgres.database import Database, NeedsToRunAlone, RunAgain, Session
+from ganger.databases.postgres.database import Database
 from ganger.databases.postgres.literals import write_bytes, write_numbers, write_words
+from ganger.databases.postgres.session import NeedsToRunAlone, RunAgain, Session
 from ganger.databases.statements import load_queries
 from ganger.databases.timekeeping import HandedTime, Reading, ServerTime, Timekeeper
 

@@ -9,6 +9,9 @@ What can go wrong with a transaction over a network, and what is done about it:
   `StoreUnavailable`, which means "unknown", where it does not;
 - the caller is cancelled: what was not committed is rolled back; a commit under way is waited for.
 
+A step that is one statement is its own transaction, and that statement its commit: if its reply is lost and the receipt
+is there, its result is read from what it stored.
+
 Steps that only touch rows of their own run side by side (they share a lock); a step that weaves many rows together runs
 alone. Which of the two it is often shows only while it runs: it then raises `NeedsToRunAlone`, is rolled back, and runs
 again with the lock for itself.
@@ -17,7 +20,6 @@ again with the lock for itself.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -30,6 +32,7 @@ from ganger.databases.postgres.address import Address, read_address
 from ganger.databases.postgres.errors import CONFLICTS, LOST, translate, unavailable
 from ganger.databases.postgres.migrate import migrate
 from ganger.databases.postgres.receipts import Writer, Writers, is_stored
+from ganger.databases.postgres.session import NeedsToRunAlone, RunAgain, Session
 from ganger.databases.postgres.standby import Behind, Standby
 from ganger.databases.postgres.waking import Crier, Ear, Pulse
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -46,6 +49,8 @@ _CONNECT_TIMEOUT: Final = 10.0
 _STATEMENTS: Final = 500
 UNSEALED: Final = "GA001"
 """How a statement says that there is no row for its receipt."""
+STRAYED: Final = "GA002"
+"""How a statement says that what it went by is not so any more."""
 
 
 _SETTINGS: Final = {
@@ -58,43 +63,10 @@ _SETTINGS: Final = {
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_memoize": "off",
 }
 """Every statement has its index, and a plan that is made once. A table that was empty when the plan was made, or that
 nobody has counted since it grew, must not lead to another one."""
-
-
-class NeedsToRunAlone(Exception):
-    """A step found that it weaves rows together that others may be at."""
-
-
-class RunAgain(Exception):
-    """A step found that what it went by is not so any more; nothing of it is stored, and it looks again."""
-
-
-@dataclass(slots=True)
-class Session:
-    """One transaction: its connection, what it will tell when it is committed, and whose receipt it leaves.
-
-    A step that must not be stored twice writes the receipt (`writer`) and says so (`sealed`); others may run again. Its
-    last statement, if nothing is asked of that, may travel together with the commit (`closing`).
-    """
-
-    connection: Any
-    alone: bool
-    writer: Writer
-    topics: dict[str, None] = field(default_factory=dict)
-    sealed: bool = False
-    closing: str | None = None
-    beats: int = 0
-    """By how much it moves the pulse on."""
-    committed: list[Callable[[], None]] = field(default_factory=list)
-
-    def wake(self, topic: str) -> None:
-        self.topics[topic] = None
-
-    def needs_to_run_alone(self) -> None:
-        if not self.alone:
-            raise NeedsToRunAlone
 
 
 class NotCommitted(ConnectionError):
@@ -130,10 +102,10 @@ class Database:
         self._writers = Writers(entropy)
         self._services: tuple[Crier, Ear] | None = None
         self._standby: Standby | None = None
-        lock = address.lock("steps")
+        self._lock = address.lock("steps")
         self._begin = {
-            False: f"BEGIN; SELECT pg_advisory_xact_lock_shared({lock})",
-            True: f"BEGIN; SELECT pg_advisory_xact_lock({lock})",
+            False: f"BEGIN; SELECT pg_advisory_xact_lock_shared({self._lock})",
+            True: f"BEGIN; SELECT pg_advisory_xact_lock({self._lock})",
         }
 
     @classmethod
@@ -243,6 +215,47 @@ class Database:
             except Exception as error:
                 raise translate(error, doing) from error
 
+    async def transact_at_once(
+        self, work: Callable[[Session], Awaitable[T]], recall: Callable[[Session], Awaitable[T]], doing: str
+    ) -> T | None:
+        """Run a step that is one statement, and so its own transaction; None if what it went by is not so any more.
+
+        The statement takes the lock, shared, and leaves the receipt, unless it writes nothing. `recall` gives the
+        result of one that was stored and whose reply was lost, by a connection of its own. Both may run several times.
+        """
+        patience = Patience(self._patience, self._entropy)
+        while True:
+            try:
+                async with self._lent() as session:
+                    return await _see_through(self._run_at_once(session, work, recall))
+            except RunAgain:
+                continue
+            except (*LOST, *CONFLICTS) as error:
+                await patience.wait(error, doing)
+            except Exception as error:
+                raise translate(error, doing) from error
+
+    async def _run_at_once(
+        self, session: Session, work: Callable[[Session], Awaitable[T]], recall: Callable[[Session], Awaitable[T]]
+    ) -> T | None:
+        async def look(connection: Any) -> T:
+            session.connection = connection
+            return await recall(session)
+
+        try:
+            result = await work(session)
+        except LOST as error:
+            if not await self._is_stored(session.writer):
+                raise NotCommitted("the connection was lost before the step was stored") from error
+            result = await self._ask_anew(look)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == STRAYED:
+                return None
+            _check_receipt(session, error)
+            raise
+        self._tell(session)
+        return result
+
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
         if self._pool is None:
@@ -255,13 +268,18 @@ class Database:
             with contextlib.suppress(*LOST):
                 await pool.release(connection)
 
-    async def _attempt(self, work: Callable[[Session], Awaitable[T]], alone: bool) -> T:
+    @contextlib.asynccontextmanager
+    async def _lent(self, alone: bool = False) -> AsyncIterator[Session]:
         async with self._connected() as connection:
             writer = await self._writers.lend(connection)
             try:
-                return await self._run(Session(connection, alone, writer), work)
+                yield Session(connection, alone, writer, self._lock)
             finally:
                 self._writers.give_back(writer)
+
+    async def _attempt(self, work: Callable[[Session], Awaitable[T]], alone: bool) -> T:
+        async with self._lent(alone) as session:
+            return await self._run(session, work)
 
     async def _run(self, session: Session, work: Callable[[Session], Awaitable[T]]) -> T:
         try:
@@ -288,12 +306,16 @@ class Database:
 
     async def _is_stored(self, writer: Writer) -> bool:
         """The reply to a commit was lost: look for its receipt."""
+        return await self._ask_anew(lambda connection: is_stored(connection, writer))
+
+    async def _ask_anew(self, ask: Callable[[Any], Awaitable[T]]) -> T:
+        """By a connection apart: those of the pool may all be held by steps that wait for such an answer."""
         patience = Patience(self._patience, self._entropy)
         while True:
             try:
                 connection = await self._connect()
                 try:
-                    return await is_stored(connection, writer)
+                    return await ask(connection)
                 finally:
                     connection.terminate()
             except LOST as error:
@@ -326,11 +348,11 @@ async def _keep_as_it_is(_connection: Any) -> None:
     """A connection that comes back has nothing to be cleaned: every transaction ended, and settings are local."""
 
 
-async def _see_through(commit: Coroutine[Any, Any, None]) -> None:
+async def _see_through(commit: Coroutine[Any, Any, T]) -> T:
     """Wait for a commit that is under way, also when the one who waits is cancelled meanwhile."""
     running = asyncio.ensure_future(commit)
     try:
-        await asyncio.shield(running)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise

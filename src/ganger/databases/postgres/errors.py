@@ -39,6 +39,8 @@ _ADVICE: Final[tuple[tuple[type[Exception], type[GangerError], str], ...]] = (
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user: check the URL"),
     (asyncpg.CharacterNotInRepertoireError, BadInput, "PostgreSQL keeps no NUL in a text: leave it out"),
     (asyncpg.UntranslatableCharacterError, BadInput, "PostgreSQL keeps no such character in a text: leave it out"),
+    (asyncpg.DivisionByZeroError, StoreError, "a statement of the store is wrong: please report it"),
+    (asyncpg.DataError, BadInput, "PostgreSQL cannot keep this value"),
     (asyncpg.DataCorruptedError, StoreBroken, "the database is damaged: restore it from a copy"),
     (asyncpg.IndexCorruptedError, StoreBroken, "an index of the database is damaged: rebuild it with REINDEX"),
 )

@@ -2,7 +2,8 @@
 
 The number of a transaction does not tell: a server that crashes gives numbers out again. So every transaction that must
 not be stored twice writes a number of its own into a row of its own, its writer's. Whoever waits for the reply and does
-not get it reads that row, and locks it: if the transaction is still under way somewhere, it is waited for.
+not get it reads that row. If the transaction is still under way somewhere, it is waited for. If it has not come so far,
+the row is taken away: it can never be stored then, however late its last message arrives.
 
 A process has as many writers as transactions at one moment; each has its row before it is first used.
 """
@@ -51,5 +52,8 @@ class Writers:
 
 
 async def is_stored(connection: Any, writer: Writer) -> bool:
-    """Was the writer's last transaction committed? Waits for it if it is under way."""
-    return bool(await connection.fetchval(Q.receipt_read, writer.name) == writer.n)
+    """Was the writer's last transaction committed? If it was not it never will be, and neither will another of his."""
+    await connection.execute(Q.receipt_revoke, writer.name, writer.n)
+    stored = bool(await connection.fetchval(Q.receipt_read, writer.name) == writer.n)
+    writer.gone = not stored
+    return stored

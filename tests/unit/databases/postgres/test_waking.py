@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ganger.databases.postgres.database import Database, Session
+from ganger.databases.postgres import Database, Session
 from ganger.databases.postgres.waking import APART, RESET, Crier
 from tests.unit.databases.postgres.counter import add, end_others, opened
 

@@ -1,1 +1,1 @@
-SELECT n FROM receipt WHERE writer = $1 FOR UPDATE
+SELECT n FROM receipt WHERE writer = $1

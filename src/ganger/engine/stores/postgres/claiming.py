@@ -9,25 +9,30 @@ alone without waiting for its row: whoever ends a lease there wakes those who we
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
 from ganger.core.ids import TaskId
 from ganger.core.lane import avoids, open_to
-from ganger.core.node import Node
+from ganger.core.node import Node, NodeState
 from ganger.core.queue import Queue
 from ganger.core.state import RULES, Status
 from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim
 from ganger.engine.stores.postgres.following import tell_holder
 from ganger.engine.stores.postgres.guard import claiming_node
-from ganger.engine.stores.postgres.limits import refill
+from ganger.engine.stores.postgres.limits import is_limited, refill
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
+from ganger.engine.stores.postgres.shelf import Shelf
 from ganger.engine.stores.postgres.step import LEASED_NAMES, Step
 
 PROMOTED_AT_ONCE: Final = 1_000
 _NO_LIMIT: Final = 1 << 30
 _DELAYED: Final = str(int(Status.DELAYED))
+_USUAL: Final = (0, 0, None, None, False, None, 0, None, None)
+"""The end of a head about which nothing is unusual, from `attempts` on."""
 Head = tuple[Any, ...]
 """A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
 
@@ -80,7 +85,7 @@ async def promote(step: Step, queues: Sequence[int], most: int) -> int:
 
 async def _rooms(step: Step, node: Node, queues: Sequence[Queue]) -> list[tuple[Queue, int]]:
     """How many tasks of each queue this node may be given now. Limited queues are locked before they are counted."""
-    limited = [queue for queue in queues if _gives(step, node, queue) and _is_limited(queue)]
+    limited = [queue for queue in queues if _gives(step, node, queue) and is_limited(queue)]
     leased: dict[int, int] = {}
     here: dict[int, int] = {}
     full: set[int] = set()
@@ -111,10 +116,6 @@ def _most_leased(step: Step, queue: Queue) -> int | None:
     return queue.policy.max_active - sum(step.tally.get((queue.id, status), 0) for status in LEASED_NAMES)
 
 
-def _is_limited(queue: Queue) -> bool:
-    return queue.policy.max_active is not None or queue.policy.max_per_node is not None
-
-
 async def _count_leased(step: Step, queues: Sequence[int]) -> dict[int, int]:
     leased = {queue: sum(step.tally.get((queue, status), 0) for status in LEASED_NAMES) for queue in queues}
     for queue, _, n in await step.run(Q.tally_of, queues, LEASED_NAMES):
@@ -123,7 +124,11 @@ async def _count_leased(step: Step, queues: Sequence[int]) -> dict[int, int]:
 
 
 def _gives(step: Step, node: Node, queue: Queue) -> bool:
-    return not queue.paused(Wall(step.wall)) and node.takes_queue(queue.name) and queue.takes_node(node.name)
+    return not queue.paused(Wall(step.wall)) and _takes(node, queue)
+
+
+def _takes(node: Node, queue: Queue) -> bool:
+    return node.takes_queue(queue.name) and queue.takes_node(node.name)
 
 
 def _room(step: Step, node: Node, queue: Queue, leased: dict[int, int], here: dict[int, int]) -> int:
@@ -155,24 +160,48 @@ async def _claim_best(
 
 def _choose(heads: list[Head], rooms: dict[int, int], most: int) -> list[Head]:
     chosen: list[Head] = []
-    for head in sorted(heads, key=_order):
+    for head in sorted(heads, key=order):
         if len(chosen) < most and rooms[head[2]] > 0:
             rooms[head[2]] -= 1
             chosen.append(head)
     return chosen
 
 
-def _order(head: Head) -> Head:
+def order(head: Head) -> Head:
+    """What heads are compared by."""
     return head[:4]
 
 
 async def _take_best(step: Step, request: Claim, lines: list[tuple[int, ...]], most: int) -> list[Claimed]:
     """Find and take in one statement, where no limit asks for a choice between the two."""
     rule = RULES["take" if request.start else "claim"]
-    rows = await step.run(
-        Q.claim_heads, *columns(lines, 2), most, int(rule.target), request.holder, step.wall, request.length, step.now
-    )
-    return await _hand_over(step, request, sorted(map(tuple, rows), key=_order))
+    (lists,) = await step.run(
+        Q.claim_heads, *columns(lines, 2), most, int(rule.target), request.holder, step.wall, request.length, step.now,
+        CLAIMED_SPEC,
+    )  # fmt: skip
+    return await _hand_over(step, request, heads_from(lists))
+
+
+def heads_from(lists: Sequence[Any]) -> list[Head]:
+    """Heads that come as columns, each of which is null if there is none; they are in order, and their rank is lost."""
+    if lists[0] is None:
+        return []
+    return [
+        (priority, 0, queue, task, lane, spec, fence, *(_USUAL if rest is None else msgspec.json.decode(rest)))
+        for task, fence, queue, lane, priority, spec, rest in zip(*lists, strict=True)
+    ]
+
+
+def foresee(shelf: Shelf, node: Node, request: Claim) -> list[tuple[int, int]] | None:
+    """The lines from which the node will be given tasks, if nothing but what is ready can decide that; else None."""
+    queues = [shelf.queues[queue] for queue in request.queues if queue in shelf.queues]
+    if node.state != NodeState.ACTIVE or request.ids or any(number < 0 for number in shelf.lanes):
+        return None
+    for queue in queues:
+        if queue.paused_until or is_limited(queue) or not _takes(node, queue):
+            return None
+    lanes = [number for number, lane in shelf.lanes.items() if open_to(lane, node, 0, False)]
+    return [(queue.id, lane) for queue in queues for lane in lanes]
 
 
 async def _open_lanes(step: Step, node: Node, queue: Queue) -> list[int]:
@@ -195,7 +224,7 @@ async def _has_rival(step: Step, node: Node, queue: Queue) -> bool:
 
 async def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> list[Head]:
     """Those of the named tasks that are ready and allowed, within the limits of their queues."""
-    found = sorted((tuple(row) for row in await step.run(Q.ready_named, ids)), key=_order)
+    found = sorted((tuple(row) for row in await step.run(Q.ready_named, ids)), key=order)
     queues = [step.shelf.queues[number] for number in sorted({head[2] for head in found})]
     left = {queue.id: room for queue, room in await _rooms(step, node, queues)}
     heads: list[Head] = []
@@ -213,7 +242,7 @@ async def _take(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
         await step.run(
             Q.claim_take, int(rule.target), request.holder, step.wall, request.length, step.now, *columns(taken, 2)
         )
-    return await _hand_over(step, request, heads)
+    return await _hand_over(step, request, await _with_specs(step, heads))
 
 
 async def _hand_over(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
@@ -226,13 +255,19 @@ async def _hand_over(step: Step, request: Claim, heads: list[Head]) -> list[Clai
         await step.run(Q.lane_set, *columns(left, 2))
     _tell(step, status, request.holder, heads)
     await tell_holder(step, [head[3] for head in heads])
+    return receive(step, request, heads)
+
+
+def receive(step: Step, request: Claim, heads: list[Head]) -> list[Claimed]:
+    """The heads as their holder gets them; those that are nobody else's business are kept in mind."""
+    status = int(RULES["take" if request.start else "claim"].target)
     step.taken += [_row(step, request.holder, status, head) for head in heads if _is_plain(head)]
-    return await _claimed(step, heads, request, status)
+    return _claimed(step, heads, request, status)
 
 
 def _is_plain(head: Head) -> bool:
     """Can its end mean anything for others?"""
-    *_, touch, _, kids, group, limit_key = head
+    touch, kids, group, limit_key = head[11], head[13], head[14], head[15]
     return not touch and not kids and group is None and limit_key is None and head[4] > 0
 
 
@@ -252,23 +287,25 @@ def _tell(step: Step, status: int, holder: int, heads: list[Head]) -> None:
         step.tell(Fact.CLAIMED, queue, holder, told)
 
 
-async def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
-    """The heads as their holder gets them."""
+def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
     lanes, queues = step.shelf.lanes, step.shelf.queues
-    specs = await _large_specs(step, [head[3] for head in heads if head[5] is None])
     claimed = []
     for priority, _, queue, number, lane, spec, fence, attempts, crashes, retry, timeout, touch, ttr, *_ in heads:
         until = Moment(step.now + (ttr or request.length)) if touch else None
         claimed.append(Claimed._make((
-            number, queue, lanes[lane].kind, spec if spec is not None else specs.get(number), fence + 1,
-            request.holder, until, priority, attempts, crashes, retry or queues[queue].policy.retry, timeout, status,
+            number, queue, lanes[lane].kind, spec, fence + 1, request.holder, until, priority, attempts, crashes,
+            retry or queues[queue].policy.retry, timeout, status,
         )))  # fmt: skip
     return claimed
 
 
-async def _large_specs(step: Step, ids: list[int]) -> dict[int, bytes | None]:
-    rows = await step.run(Q.specs_read, ids, CLAIMED_SPEC) if ids else []
-    return {task: value for task, value, _ in rows}
+async def _with_specs(step: Step, heads: list[Head]) -> list[Head]:
+    """The heads with those specs that lie elsewhere and are not too large to travel along."""
+    ids = [head[3] for head in heads if head[5] is None]
+    if not ids:
+        return heads
+    specs = {task: value for task, value, _ in await step.run(Q.specs_read, ids, CLAIMED_SPEC)}
+    return [(*head[:5], specs.get(head[3]), *head[6:]) if head[5] is None else head for head in heads]
 
 
 async def _next_due(step: Step, node: Node, queues: Sequence[Queue]) -> Wall | None:

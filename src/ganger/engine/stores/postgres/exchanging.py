@@ -12,7 +12,7 @@ from ganger.engine.stores.postgres.step import Step
 async def exchange(step: Step, request: Exchange, leases: Leases) -> Exchanged:
     """`leases`: what this process remembers; where that is enough, nothing is read before it is written."""
     ids = [note.task for note in request.notes] + [move.task for move in request.moves]
-    rows = leases.find(step, request) or (await read_rows(step, ids) if ids else {})
+    rows = leases.find(step.sight.node, step.shelf, request) or (await read_rows(step, ids) if ids else {})
     # Whatever comes of it: a lease that is tried once is read the next time.
     leases.forget(ids)
     if request.notes:

@@ -1,6 +1,6 @@
 """Exchanges of one node that wait at one moment, run as one step.
 
-A step costs a transaction, a handful of round trips, a receipt and a commit, whether it ends one task or a hundred. A
+A step costs a transaction, a round trip or several, a receipt and a commit, whether it ends one task or a hundred. A
 node with many slots asks for the same again and again: the end of what it ran, and the next of the same queues. So only
 some such exchanges are under way at once; those that come meanwhile are gathered, and run as one when a step is back.
 

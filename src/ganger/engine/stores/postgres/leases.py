@@ -11,8 +11,8 @@ from typing import Final
 
 from ganger.core.state import Move
 from ganger.engine.store import Exchange
-from ganger.engine.stores.postgres.rows import Row
-from ganger.engine.stores.postgres.step import Step
+from ganger.engine.stores.postgres.rows import Known, Row
+from ganger.engine.stores.postgres.shelf import Shelf
 
 MOST: Final = 100_000
 
@@ -28,15 +28,14 @@ class Leases:
         row = self._rows.get(request.moves[0].task) if request.moves else None
         return 0 if row is None else row.holder or 0
 
-    def find(self, step: Step, request: Exchange) -> dict[int, Row] | None:
+    def find(self, known: Known | None, shelf: Shelf, request: Exchange) -> dict[int, Row] | None:
         """The rows of all its moves, if each is a plain success of a lease of the acting node that is known here."""
-        node = step.sight.node
-        if node is None or request.notes or not request.moves:
+        if known is None or request.notes or not request.moves:
             return None
         rows = {
             int(move.task): row for move in request.moves if (row := self._rows.get(move.task)) and _fits(move, row)
         }
-        own = all(row.holder == node.node.id and row.queue in step.shelf.queues for row in rows.values())
+        own = all(row.holder == known.node.id and row.queue in shelf.queues for row in rows.values())
         return rows if own and len(rows) == len(request.moves) else None
 
     def remember(self, rows: Iterable[Row]) -> None:

@@ -5,17 +5,18 @@ commit. The rules are not in the SQL: a statement is told, row by row, what to w
 """
 
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
+from ganger.core.queue import Queue
 from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Status, Verdict, aim_kick, cut_spans, is_final, judge
 from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.databases.postgres import RunAgain
 from ganger.engine.stores.postgres.cascade import Cascade, Ended
 from ganger.engine.stores.postgres.guard import lease_valid, read_rows, stale
-from ganger.engine.stores.postgres.limits import refill
+from ganger.engine.stores.postgres.limits import is_limited, refill
 from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
@@ -90,6 +91,31 @@ async def _apply_span(
         _tell(step, bundle)
         await _follow(step, bundle, cascade)
     return refused
+
+
+async def foresee(step: Step, moves: Sequence[Move], rows: dict[int, Row]) -> "Sorting | None":
+    """The moves as they will be made, and told, if all are plain successes that mean nothing for others; else None."""
+    sorting = Sorting(step)
+    for each in moves:
+        row = rows[each.task]
+        if sorting.judge(each, row) is not Verdict.APPLIED:
+            return None
+        (sorting.find(each, row) or await sorting.begin(each, row)).append(row)
+    if not all(_is_nobodys_business(step, bundle) for bundle in sorting.bundles):
+        return None
+    for bundle in sorting.bundles:
+        _tell(step, bundle)
+    return sorting
+
+
+def is_plain(queue: Queue) -> bool:
+    """Does the success of a task of this queue mean nothing for other tasks, as far as the queue goes?"""
+    return queue.policy.becomes is None and not is_limited(queue)
+
+
+def _is_nobodys_business(step: Step, bundle: Bundle) -> bool:
+    alone = all(not row.kids and row.grp is None and row.limit_key is None for row in bundle.rows)
+    return bundle.is_plain_success and alone and is_plain(step.shelf.queues[bundle.queue])
 
 
 class Sorting:
@@ -168,10 +194,14 @@ async def _write(step: Step, bundles: list[Bundle]) -> None:
 
 async def _succeed(step: Step, identity: int, rows: list[Row]) -> None:
     """Written if the rows still are what was judged; those that were remembered and not locked may not be."""
-    # In the order of their ids, as all rows are locked: these may not be yet.
-    expected = columns(sorted((row.id, row.fence, row.status, row.kids, row.holder) for row in rows), 5)
-    if len(await step.run(Q.moves_succeed, step.wall, identity, *expected)) < len(rows):
+    if await step.one(Q.moves_succeed, step.wall, identity, *expect(rows)) < len(rows):
         raise RunAgain
+
+
+def expect(rows: Iterable[Row]) -> list[list[Any]]:
+    """What these must still be to be written, column by column."""
+    # In the order of their ids, as all rows are locked: these may not be yet.
+    return columns(sorted((row.id, row.fence, row.status, row.kids, row.holder) for row in rows), 5)
 
 
 async def _write_others(step: Step, bundles: list[Bundle]) -> None:

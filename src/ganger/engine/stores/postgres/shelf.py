@@ -53,6 +53,11 @@ class Shelves:
             self._last = await _load(version, connection)
         return self._last
 
+    @property
+    def last(self) -> Shelf | None:
+        """As it was last seen; whoever goes by it finds out whether it is still so."""
+        return self._last
+
     def keep(self, shelf: Shelf) -> None:
         self._last = shelf
 

@@ -34,6 +34,7 @@ LEASED_NAMES: Final = tuple(str(int(status)) for status in LEASED)
 
 EntryRow = tuple[int, int, int, str | None]
 EventRow = tuple[str, int, int, bytes, str | None]
+BookRow = tuple[int, str, int]
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -136,8 +137,7 @@ class Step:
 
     async def finish(self) -> None:
         """Store the facts and keep the books."""
-        events = self._events()
-        books = [(*key, n) for key, n in self.tally.items() if n and self.shelf.knows(key[0])]
+        events, books = self.collect()
         if events or books or self.changed:
             await self._pass_turnstile(events, books)
         if events:
@@ -145,6 +145,11 @@ class Step:
         self.woken.update(queue for queue in self.freed if self._makes_room(queue))
         for queue in self.woken:
             self.session.wake(QUEUE_TOPIC.format(queue))
+
+    def collect(self) -> tuple[list[EventRow], list[BookRow]]:
+        """What is to be told and counted, once all is done."""
+        events = self._events()
+        return events, [(*key, n) for key, n in self.tally.items() if n and self.shelf.knows(key[0])]
 
     def _events(self) -> list[EventRow]:
         self.cut_facts()
@@ -156,7 +161,7 @@ class Step:
                 rows.append((fact.value, queue, holder, body, None))
         return rows + [(fact.value, queue, 0, _encoder.encode([]), subject) for fact, queue, subject in self.subjects]
 
-    async def _pass_turnstile(self, events: list[EventRow], books: list[tuple[int, str, int]]) -> None:
+    async def _pass_turnstile(self, events: list[EventRow], books: list[BookRow]) -> None:
         self.session.sealed, self.session.beats = True, len(events)
         if _is_plain(events) and not self.changed:
             self.session.closing = self._write_closing(events, books)
@@ -168,7 +173,7 @@ class Step:
             shelf = replace(self.shelf, version=version)
             self.session.committed.append(lambda: self._shelves.keep(shelf))
 
-    def _write_closing(self, events: list[EventRow], books: list[tuple[int, str, int]]) -> str:
+    def _write_closing(self, events: list[EventRow], books: list[BookRow]) -> str:
         """The end of the step as text."""
         facts, queues, holders, bodies, _ = columns(events, 5)
         kept, names, counts = columns(books, 3)

@@ -1,0 +1,1 @@
+DELETE FROM receipt WHERE writer = $1 AND n <> $2
