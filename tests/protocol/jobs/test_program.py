@@ -165,6 +165,52 @@ def test_a_worker_that_is_told_to_end_finishes_its_job(tmp_path: Path, protocol:
     play(tmp_path, tell)
 
 
+@both
+@pytest.mark.skipif(sys.platform != "linux", reason="who is there is read from /proc")
+def test_a_worker_that_is_killed_leaves_no_program_behind(tmp_path: Path, protocol: str) -> None:
+    async def tell(site: Site, folder: Path) -> None:
+        begun = folder / "begun"
+        program = f"sleep 1000 & echo $$ $! > {begun}.new; mv {begun}.new {begun}; wait"
+        async with hire(site, folder, "--protocol", protocol, "--", "sh", "-c", program) as worker:
+            await site.submit(b"x")
+            await soon(lambda: asyncio.to_thread(begun.exists))
+            pids = begun.read_text().split()
+            assert len(pids) == 2
+            assert await are_there(pids) == pids
+            worker.kill()
+            await soon(lambda: are_gone(pids))
+
+    play(tmp_path, tell)
+
+
+@both
+def test_a_program_that_is_not_there_fails_the_job_with_a_sentence(tmp_path: Path, protocol: str) -> None:
+    async def tell(site: Site, folder: Path) -> None:
+        async with hire(site, folder, "--protocol", protocol, "--", "./no-such-program"):
+            job = await site.submit(b"x")
+            reason = (await site.show(job["key"], wait=15))["reason"]
+            assert reason == "./no-such-program cannot be run: there is no such program, or it is not executable"
+
+    play(tmp_path, tell, job_tries="1")
+
+
+async def are_there(pids: list[str]) -> list[str]:
+    """Those that run; one that has ended and waits for its parent does not."""
+    states = [await asyncio.to_thread(read_state, pid) for pid in pids]
+    return [pid for pid, state in zip(pids, states, strict=True) if state not in (None, "Z")]
+
+
+async def are_gone(pids: list[str]) -> bool:
+    return not await are_there(pids)
+
+
+def read_state(pid: str) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 async def is_running(site: Site, key: str) -> bool:
     return bool((await site.show(key))["status"] == "running")
 

@@ -6,12 +6,13 @@ Both find the payload in a file and leave the result in another, so that neither
 import asyncio
 import inspect
 import os
-import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+from ganger.client.jobs.program import Streams, run_program
 
 PAYLOAD: Final = "{payload}"
 RESULT: Final = "{result}"
@@ -92,28 +93,19 @@ class ProgramSolver:
 
     async def _run(self, job: Job, log: Path) -> int:
         words = [word.replace(PAYLOAD, str(job.payload)).replace(RESULT, str(job.result)) for word in self._words]
-        with self._open_streams(job, log) as (given, out, told):
+        with self._open_streams(job, log) as streams:
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *words, stdin=given, stdout=out, stderr=told, start_new_session=True
-                )
+                return await run_program(words, streams)
             except OSError as error:
-                raise Unsolved(f"{words[0]} cannot be run: {error.strerror}") from error
-        try:
-            return await process.wait()
-        finally:
-            # What it left in its session goes with it, whether it ended or was given up.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+                raise Unsolved(f"{words[0]} cannot be run: {error.strerror or error}") from error
 
     @contextmanager
-    def _open_streams(self, job: Job, log: Path) -> Iterator[tuple[BinaryIO, BinaryIO, BinaryIO]]:
+    def _open_streams(self, job: Job, log: Path) -> Iterator[Streams]:
         """What the program reads and writes, where its words do not say so."""
-        given = os.devnull if self._reads_file else job.payload
+        given = Path(os.devnull) if self._reads_file else job.payload
         out = log if self._writes_file else job.result
-        with open(given, "rb") as stdin, open(out, "wb") as stdout, open(log, "ab") as stderr:
-            yield stdin, stdout, stderr
+        with open(out, "wb") as stdout, open(log, "ab") as stderr:
+            yield Streams(given, stdout, stderr)
 
 
 def _read_end(log: Path) -> str:

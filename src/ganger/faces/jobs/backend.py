@@ -97,6 +97,9 @@ class JobsBackend:
         return found
 
     async def _look_up(self, key: str) -> Task | None:
+        if not key.isprintable():
+            # No key is so, and not every store can be asked for it.
+            return None
         number = read_guid(self.tag, key)
         if number is not None:
             return (await self.engine.tasks([number]))[0]
