@@ -34,7 +34,8 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
 	  tests/system/test_join.py tests/system/test_many_conditions.py \
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
-	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/contract/test_postgres_limits.py
+	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/system/test_server_away.py \
+	  tests/contract/test_postgres_limits.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(IN_MEMORY) $(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos and not servers" \

@@ -22,11 +22,10 @@ from ganger.assembly.registry import Parts, make_far_source, open_far, open_part
 from ganger.assembly.retention import read_retention
 from ganger.assembly.secrets import open_secrets
 from ganger.assembly.settings import Settings
-from ganger.assembly.source import EngineSource, has_no_plugins
+from ganger.assembly.source import EngineSource, choose_lease, has_no_plugins
 from ganger.assembly.tracing import trace_attempts
 from ganger.core.clock import Clock, Entropy
 from ganger.core.ids import Fence, TaskId
-from ganger.core.node import DEFAULT_LEASE
 from ganger.core.task import Kind
 from ganger.core.token import make_token
 from ganger.databases.sqlite import Rank
@@ -60,9 +59,6 @@ PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _TURN: Final = 0.001
 _LOT: Final = 20_000
 _COMMANDS: Final = frozenset({Kind.COMMAND, Kind.SHELL})
-_PATIENT: Final = frozenset({"postgresql", "postgres"})
-PATIENT_LEASE: Final = 120_000
-"""A node can trust two thirds of it at any time: so what runs outlives a minute without the database server."""
 USUAL: Final = FunctionOptions(Path())
 """How functions run where nobody says how; the folder is that of the node."""
 
@@ -116,7 +112,7 @@ async def open_node(
         folder = NodeFolder.open(_place(stack, settings, options, wishes), ground.entropy)
         stack.callback(folder.close)
         trace = trace_attempts(settings, ground.engine, telemetry)
-        lease = _choose_lease(settings, options.lease)
+        lease = choose_lease(ground.engine.store.capabilities, options.lease)
         options = replace(options, lease=lease, sign=ground.sign, joined=folder.note_node, trace=trace)
         wishes = replace(wishes, named={**read_plugins(settings.plugins), **wishes.named})
         bench = _Bench(ground, folder, options, wishes, telemetry)
@@ -130,12 +126,6 @@ async def open_node(
             stack.push_async_callback(service.stop)
             await service.start()
         yield opened
-
-
-def _choose_lease(settings: Settings, asked: int) -> int:
-    """As long as the node asks for; one that does not care gets a longer one where the store is behind a network."""
-    is_patient = asked == DEFAULT_LEASE and settings.store.partition(":")[0] in _PATIENT
-    return PATIENT_LEASE if is_patient else asked
 
 
 def _tune() -> None:

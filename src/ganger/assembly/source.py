@@ -8,7 +8,7 @@ from ganger.core.clock import Clock, Moment
 from ganger.core.errors import BadInput, PayloadTooLarge
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lease import Lease, trusted_until
-from ganger.core.node import NodeState, Registration, Vitals
+from ganger.core.node import DEFAULT_LEASE, PATIENT_LEASE, NodeState, Registration, Vitals
 from ganger.core.outcome import Fail, Outcome, Succeed
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED
@@ -22,6 +22,7 @@ from ganger.engine.store import (
     NODES_TOPIC,
     QUEUES_TOPIC,
     RESET_TOPIC,
+    Capabilities,
     Chunk,
     Claim,
     Datum,
@@ -35,6 +36,13 @@ STREAMS: Final = frozenset({"stdout", "stderr", "mixedout", "log"})
 
 RESULT: Final = "result"
 _NOBODY: Final = NodeId(0)
+
+
+def choose_lease(store: Capabilities, asked: int | None = None) -> int:
+    """How long a node on such a store may be silent; whoever asks for a length gets that."""
+    if asked is not None:
+        return asked
+    return PATIENT_LEASE if store.distant else DEFAULT_LEASE
 
 
 def has_no_plugins(name: str) -> bool:

@@ -1,32 +1,32 @@
-"""Settings that are more than a text: times, sizes, numbers. BadInput names the one that is wrong."""
+"""Settings that are more than a text: durations, sizes, numbers. BadInput names the one that is wrong."""
 
-import re
+from collections.abc import Callable
 from typing import Final
 
+from ganger.core import units
 from ganger.core.errors import BadInput
 
-_TIME: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d|)", re.ASCII)
-_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "": 1_000}
-_SIZE: Final = re.compile(r"(\d{1,9})(B|KiB|MiB|GiB|TiB)", re.ASCII)
-_SIZES: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _LARGEST: Final = 1 << 40
 
 
-def read_time(name: str, text: str, least: int) -> int:
+def read_time(name: str, text: str, least: int = 0) -> int:
     """Milliseconds."""
-    found = _TIME.fullmatch(text)
-    length = int(found[1]) * _UNITS[found[2]] if found else 0
+    length = _read(units.read_duration, name, text)
     if length < least:
-        raise BadInput(f"{name} is {text!r:.40}; write 500ms, 30s, 2m, 12h or 7d, at least {least} ms", field=name)
+        raise BadInput(f"{name} is {text!r:.40}; it must be at least {least}ms", field=name)
     return length
 
 
 def read_size(name: str, text: str) -> int:
     """Bytes."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise BadInput(f"{name} is {text!r:.40}; write 500MiB, 1GiB or 2TiB", field=name)
-    return int(found[1]) * _SIZES[found[2]]
+    return _read(units.read_size, name, text)
+
+
+def _read(read: Callable[[str], int], name: str, text: str) -> int:
+    try:
+        return read(text)
+    except BadInput as error:
+        raise BadInput(f"{name} is wrong: {error.message}", field=name) from None
 
 
 def read_whole(name: str, text: str) -> int:

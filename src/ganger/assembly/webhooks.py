@@ -8,7 +8,7 @@ from typing import Final
 from ganger.assembly.queue_webhooks import QueueWebhooks, find_place
 from ganger.assembly.secrets import locate_secrets
 from ganger.assembly.settings import Settings
-from ganger.assembly.source import EngineSource
+from ganger.assembly.source import EngineSource, choose_lease
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput, QueueNotFound
 from ganger.core.ids import TaskId
@@ -81,7 +81,8 @@ class WebhookService(Service):
 
     def _make_node(self) -> Node:
         name = f"webhooks-{self._entropy.token(4).hex()}"
-        options = NodeOptions(name, slots=_SLOTS, queues=(QUEUE,), kinds=(KIND,))
+        lease = choose_lease(self._engine.store.capabilities)
+        options = NodeOptions(name, slots=_SLOTS, lease=lease, queues=(QUEUE,), kinds=(KIND,))
         agent = f"Ganger/{version('ganger')}"
         courier = Courier(read_rule(self._settings), self._compose, self._find_key, agent, self._clock)
         return Node(

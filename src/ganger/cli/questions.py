@@ -63,9 +63,8 @@ def refuse_unknown(words: Mapping[str, Any], known: tuple[str, ...], what: str) 
 
 
 def _read_time(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise BadInput(f"{value!r:.80} is not a duration; write 90s, 5m, 1.5h, 2d or 250ms")
-    return read_duration(str(value))
+    is_written = isinstance(value, int | float | str) and not isinstance(value, bool)
+    return read_duration(str(value) if is_written else repr(value))
 
 
 def _text(words: Mapping[str, Any], key: str) -> str:

@@ -163,8 +163,8 @@ def _options(given: dict[str, Any], settings: "Settings") -> Any:
         labels=tuple(given["labels"]),
         kinds=_check_kinds(given["kinds"]),
         prefetch=64,
-        grace=_choose(given["grace"], settings.grace),
-        handover=_choose(given["handover"], settings.handover) or HANDOVER,
+        grace=_choose(given["grace"], "grace", settings.grace),
+        handover=_choose(given["handover"], "handover", settings.handover) or HANDOVER,
     )
 
 
@@ -179,9 +179,11 @@ def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...] | None:
     return kinds or None
 
 
-def _choose(flag: int | None, setting: str) -> int | None:
+def _choose(flag: int | None, name: str, setting: str) -> int | None:
     """What the flag says, else the setting, if that says anything."""
-    return flag if flag is not None or not setting else read_duration(setting)
+    from ganger.assembly.values import read_time
+
+    return flag if flag is not None or not setting else read_time(name, setting)
 
 
 async def _watch(engine: "Engine") -> None:

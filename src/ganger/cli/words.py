@@ -1,20 +1,16 @@
 """How values are read from the command line and told to people: durations, times, statuses, ids."""
 
-import re
 from datetime import UTC, datetime
 from typing import Final
 
 import click
 
+from ganger.core import units
+from ganger.core.errors import BadInput
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, status_of
 
-_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_LENGTH: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 _SHOWN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
-_SIZES: Final = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kMG]?B|[KMG]iB)", re.ASCII)
-_LONGEST_NUMBER: Final = 15
 _FOREVER_MS: Final = 1 << 53
 _GROUPS: Final = {
     "open": frozenset({Status.DELAYED, Status.HELD, Status.BLOCKED, Status.QUEUED, Status.CLAIMED, Status.RUNNING}),
@@ -24,18 +20,20 @@ _GROUPS: Final = {
 
 def read_duration(text: str) -> int:
     """A length of time as milliseconds: 90 (seconds), 250ms, 1.5h, 2d."""
-    match = _LENGTH.fullmatch(text)
-    if match is None or len(match[1]) > _LONGEST_NUMBER:
-        raise click.BadParameter(f"{text!r} is not a duration; write 90s, 5m, 1.5h, 2d or 250ms")
-    return round(float(match[1]) * _UNITS[match[2] or "s"])
+    try:
+        return units.read_duration(text)
+    except BadInput as error:
+        raise click.BadParameter(error.message) from None
 
 
 def read_size(text: str) -> int:
-    """A number of bytes: 812B, 500MB, 1.5GiB."""
-    match = _SIZE.fullmatch(text)
-    size = 0 if match is None or len(match[1]) > _LONGEST_NUMBER else round(float(match[1]) * _SIZES[match[2]])
+    """A number of bytes that is not 0: 812B, 500MB, 1.5GiB."""
+    try:
+        size = units.read_size(text)
+    except BadInput as error:
+        raise click.BadParameter(error.message) from None
     if size == 0:
-        raise click.BadParameter(f"{text!r} is not a size; write 812B, 500MB, 2GB or 1.5GiB")
+        raise click.BadParameter(f"{text!r:.40} is nothing; give at least 1B")
     return size
 
 

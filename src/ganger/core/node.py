@@ -7,6 +7,9 @@ from ganger.core.clock import Moment, Wall
 from ganger.core.ids import NodeId
 
 DEFAULT_LEASE = 30_000
+PATIENT_LEASE = 120_000
+"""Where the store may be away: of this a node has more than a minute left whenever that happens."""
+
 SHORTEST_LEASE = 100
 
 

@@ -6,8 +6,8 @@ question outlives the one who asked, and what comes of it is released at once.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, GangerError
@@ -18,6 +18,8 @@ from ganger.engine.limits import Limits
 from ganger.engine.store import Claim, Exchange, Exchanged, Sociable, Store
 from ganger.runtime.telemetry import Telemetry
 
+T = TypeVar("T")
+
 
 def check_claim(claim: Claim, limits: Limits) -> None:
     if not (claim.queues or claim.ids):
@@ -25,6 +27,14 @@ def check_claim(claim: Claim, limits: Limits) -> None:
     check_whole("most", claim.most, 1, limits.claim)
     check_whole("the number of ids", len(claim.ids), 0, limits.claim)
     check_delay("length", claim.length, limits.shortest_ttr)
+
+
+async def answer_or_error(asking: Awaitable[T]) -> T | GangerError:
+    """What is asked for, each by itself: an error of one is its answer."""
+    try:
+        return await asking
+    except GangerError as error:
+        return error
 
 
 class Desk:
@@ -39,32 +49,25 @@ class Desk:
 
     async def exchange(self, request: Exchange) -> Exchanged:
         """The store's exchange, which goes on if the caller is cancelled; what it claims then is given back."""
-        asked = asyncio.ensure_future(self._store.exchange(request))
-        try:
-            return await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            self._later(self._return_answer(asked))
-            raise
+        return await self._outlive(self._store.exchange(request), self._return_answer)
 
     async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
         """Several exchanges at once, each as in `exchange`; a reply or an error for each."""
-        asked = asyncio.ensure_future(self._exchange_each(requests))
+        ask = self._exchange_alone if self._sociable is None else self._sociable.exchange_each
+        return await self._outlive(ask(requests), self._return_answers)
+
+    async def _outlive(
+        self, asking: Coroutine[Any, Any, T], give_back: "Callable[[asyncio.Future[T]], Coroutine[Any, Any, None]]"
+    ) -> T:
+        asked = asyncio.ensure_future(asking)
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            self._later(self._return_answers(asked))
+            self._later(give_back(asked))
             raise
 
-    async def _exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
-        if self._sociable is not None:
-            return await self._sociable.exchange_each(requests)
-        return await asyncio.gather(*map(self._exchange_alone, requests))
-
-    async def _exchange_alone(self, request: Exchange) -> Exchanged | GangerError:
-        try:
-            return await self._store.exchange(request)
-        except GangerError as error:
-            return error
+    async def _exchange_alone(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
+        return await asyncio.gather(*(answer_or_error(self._store.exchange(request)) for request in requests))
 
     def give_back(self, claimed: Sequence[Claimed]) -> None:
         """Release these soon: nobody is there to run them."""
@@ -82,19 +85,18 @@ class Desk:
         task.add_done_callback(self._returning.discard)
 
     async def _return_answer(self, asked: "asyncio.Future[Exchanged]") -> None:
-        try:
-            reply = await asked
-        except GangerError as error:
-            self._telemetry.event("claim_unanswered", error=error.code)
-        else:
-            await self._return(reply.claimed)
+        await self._return_reply(await answer_or_error(asked))
 
     async def _return_answers(self, asked: "asyncio.Future[list[Exchanged | GangerError]]") -> None:
-        for reply in await asked:
-            if isinstance(reply, GangerError):
-                self._telemetry.event("claim_unanswered", error=reply.code)
-            elif reply.claimed:
-                await self._return(reply.claimed)
+        replies = await answer_or_error(asked)
+        for reply in [replies] if isinstance(replies, GangerError) else replies:
+            await self._return_reply(reply)
+
+    async def _return_reply(self, reply: Exchanged | GangerError) -> None:
+        if isinstance(reply, GangerError):
+            self._telemetry.event("claim_unanswered", error=reply.code)
+        elif reply.claimed:
+            await self._return(reply.claimed)
 
     async def _return(self, claimed: Sequence[Claimed]) -> None:
         moves = tuple(settle(one, Release(), self._clock.wall(), 0.0) for one in claimed)

@@ -8,7 +8,7 @@ class Limits(NamedTuple):
 
     `payload` is the largest spec, result or datum that a store keeps by itself; larger content is a blob. `inline` is
     from where on data and output go to the blobs if there are some. `wait_ids` bounds one wait. A queue with more tasks
-    than `queue_at_once` is not deleted in one step.
+    than `queue_at_once`, or on a server than a few, is not deleted in one step.
     """
 
     payload: int = 1 << 20

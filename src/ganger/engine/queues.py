@@ -160,7 +160,7 @@ class Queues:
             return None
         before = (await self.get(queue)).paused_until
         await self.pause(queue, by=by)
-        await empty(self._store, queue)
+        await empty(self._store, queue, self._clock)
         return before
 
     async def _configure(self, change: QueueChange, done: Act) -> Queue:

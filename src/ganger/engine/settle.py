@@ -15,7 +15,7 @@ from ganger.core.retry import NEVER, to_text
 from ganger.core.state import Move, move
 from ganger.core.task import DEFAULT_PRIORITY, Claimed, Kind, Task
 from ganger.engine.checks import check_size, check_whole, tidy
-from ganger.engine.claim import Desk, check_claim
+from ganger.engine.claim import Desk, answer_or_error, check_claim
 from ganger.engine.limits import Limits
 from ganger.engine.queues import Queues
 from ganger.engine.refusal import refusal
@@ -48,44 +48,28 @@ class Settling(NamedTuple):
 
 async def settle(parts: Settling, items: Sequence[tuple[Claimed, Outcome]], claim: Claim | None = None) -> Settled:
     """Settle these, each by itself, and claim the next, in one step."""
-    check_whole("the number of items", len(items), 0, parts.limits.items_per_step)
-    if claim is not None:
-        check_claim(claim, parts.limits)
-    moves = _decide(parts, items, await _orphaning(parts, items))
+    moves = await _prepare(parts, items, () if claim is None else (claim,))
     return await _exchange(parts, Exchange(moves, claim))
 
 
 async def settle_each(parts: Settling, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
     """Settle what several holders have done, and claim the next for each, in as few steps as the store can."""
-    check_whole("the number of items", len(items), 0, parts.limits.items_per_step)
-    for _, _, claim in items:
-        check_claim(claim, parts.limits)
-    ended = [(claimed, outcome) for claimed, outcome, _ in items]
-    moves = _decide(parts, ended, await _orphaning(parts, ended))
-    requests = [Exchange((move,), claim) for move, (_, _, claim) in zip(moves, items, strict=True)]
+    claims = [claim for _, _, claim in items]
+    moves = await _prepare(parts, [(claimed, outcome) for claimed, outcome, _ in items], claims)
+    requests = [Exchange((move,), claim) for move, claim in zip(moves, claims, strict=True)]
     replies = await parts.desk.exchange_each(requests)
-    if parts.witness is not None:
-        replies = await _be_witnessed_each(parts.witness, parts.desk, requests, replies)
-    return [reply if isinstance(reply, GangerError) else Settled(*reply) for reply in replies]
+    told = (answer_or_error(_tell(parts, *pair)) for pair in zip(requests, replies, strict=True))
+    return await asyncio.gather(*told) if parts.witness is not None else [await one for one in told]
 
 
-async def _be_witnessed_each(
-    witness: Witness, desk: Desk, requests: Sequence[Exchange], replies: Sequence[Exchanged | GangerError]
-) -> list[Exchanged | GangerError]:
-    asked = [
-        _be_witnessed(witness, desk, request, reply)
-        for request, reply in zip(requests, replies, strict=True)
-        if isinstance(reply, Exchanged)
-    ]
-    errors = iter(await asyncio.gather(*asked, return_exceptions=True))
-    return [reply if isinstance(reply, GangerError) else _check_witness(next(errors)) or reply for reply in replies]
-
-
-def _check_witness(error: BaseException | None) -> GangerError | None:
-    """Why the witness of one exchange does not stand for it; None if it does."""
-    if error is not None and not isinstance(error, GangerError):
-        raise error
-    return error
+async def _prepare(
+    parts: Settling, items: Sequence[tuple[Claimed, Outcome]], claims: Sequence[Claim]
+) -> tuple[Move, ...]:
+    """The moves that these outcomes are. BadInput if something of them, or of the claims that go along, is wrong."""
+    check_whole("the number of items", len(items), 0, parts.limits.items_per_step)
+    for claim in claims:
+        check_claim(claim, parts.limits)
+    return _decide(parts, items, await _orphaning(parts, items))
 
 
 async def _orphaning(parts: Settling, items: Sequence[tuple[Claimed, Outcome]]) -> Mapping[QueueId, str]:
@@ -115,21 +99,21 @@ def _tidied(decided: Move, limits: Limits) -> Move:
 
 
 async def _exchange(parts: Settling, request: Exchange) -> Settled:
-    if request.claim is None:
-        reply = await parts.store.exchange(request)
-    else:
-        reply = await parts.desk.exchange(request)
+    exchange = parts.store.exchange if request.claim is None else parts.desk.exchange
+    return await _tell(parts, request, await exchange(request))
+
+
+async def _tell(parts: Settling, request: Exchange, reply: Exchanged | GangerError) -> Settled:
+    """The reply, when it has been witnessed; if it cannot be, nobody will run what was claimed. Raises what it is."""
+    if isinstance(reply, GangerError):
+        raise reply
     if parts.witness is not None and request.moves:
-        await _be_witnessed(parts.witness, parts.desk, request, reply)
+        try:
+            await parts.witness.witnessed(SettleCommitted(request, reply))
+        except BaseException:
+            parts.desk.give_back(reply.claimed)
+            raise
     return Settled(*reply)
-
-
-async def _be_witnessed(witness: Witness, desk: Desk, request: Exchange, reply: Exchanged) -> None:
-    try:
-        await witness.witnessed(SettleCommitted(request, reply))
-    except BaseException:
-        desk.give_back(reply.claimed)
-        raise
 
 
 async def settle_leases(parts: Settling, items: Sequence[tuple[Lease, Outcome]]) -> Settled:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ganger.core.ids import Fence, NodeId, TaskId
-from ganger.core.node import DEFAULT_LEASE
 
 HANDOVER: Final = 600_000
 
@@ -20,7 +19,8 @@ class NodeOptions:
 
     `slots`: so many attempts run at once; `prefetch` more may be claimed and wait here. `queues` are the only ones that
     it takes; None for all but those in `ignore`. `kinds` narrows what its executors take. `token` makes it the same
-    node as the one that had it before: it is given what that one left. A planned restart keeps leases for `handover`.
+    node as the one that had it before: it is given what that one left. `lease` is how long it may be silent; None as
+    long as is usual where it works. A planned restart keeps leases for `handover`.
     A drain waits for `grace` until what runs has ended and then hands it back; None waits as long as it takes.
     `environment` tells every attempt where the tasks are, and `sign` makes the token with which it speaks there.
     `trace` finds what else an attempt is told, of the trace that it belongs to. `joined` is told each registration.
@@ -28,7 +28,7 @@ class NodeOptions:
 
     name: str
     slots: int = 1
-    lease: int = DEFAULT_LEASE
+    lease: int | None = None
     queues: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     kinds: tuple[str, ...] | None = None

@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from ganger.engine.store import Configure, Configured
 from tests.protocol.jobs.harness import Site, serve, soon, story, story_in, story_with
 
 
@@ -62,6 +63,34 @@ async def test_one_that_goes_while_it_waits_leaves_nothing(site: Site) -> None:
     await soon(lambda: is_here(site, 0))
     job = await site.submit(b"x")
     assert (await site.show(job["key"], wait=0.2))["status"] == "pending"
+
+
+@story
+async def test_one_that_goes_while_it_is_registered_leaves_nothing(site: Site) -> None:
+    configure, asked, registered = site.engine.store.configure, asyncio.Event(), asyncio.Event()
+
+    async def dawdle(request: Configure) -> Configured:
+        if request.node is not None and request.node.register is not None:
+            asked.set()
+            await gone.wait()
+            registered.set()
+        return await configure(request)
+
+    gone = asyncio.Event()
+    site.engine.store.configure = dawdle  # type: ignore[method-assign]
+    taking = asyncio.ensure_future(take(site, wait=20))
+    await asked.wait()
+    taking.cancel()
+    await asyncio.wait([taking])
+    await soon(lambda: is_alone(site))
+    gone.set()
+    await registered.wait()
+    await soon(lambda: is_here(site, 0))
+
+
+async def is_alone(site: Site) -> bool:
+    """Has the server seen that nobody waits for its answer any more?"""
+    return len(site.server.service.door.visits) == 0
 
 
 @story

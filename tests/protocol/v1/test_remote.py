@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ganger.assembly.node import NodeWishes, open_node
 from ganger.assembly.remote.engine import RemoteEngine
 from ganger.assembly.remote.opening import open_remote
 from ganger.assembly.server import open_server
@@ -22,7 +23,7 @@ from ganger.core.errors import BadInput, DuplicateKey, NotAllowed, NotAuthentica
 from ganger.core.event import Entry, Event
 from ganger.core.graph import Edge
 from ganger.core.ids import QueueId
-from ganger.core.node import Node, Registration, Vitals
+from ganger.core.node import PATIENT_LEASE, Node, Registration, Vitals
 from ganger.core.queue import Counts, Policy, Queue
 from ganger.core.task import Attempt, Claimed, Family, Kind, NewTask, Task
 from ganger.engine.engine import Engine
@@ -45,6 +46,7 @@ from ganger.engine.store import (
     Submitted,
 )
 from ganger.engine.wait import Waited
+from ganger.node.options import NodeOptions
 from ganger.wire.v1 import remote
 from tests.protocol.doors import choose_store
 from tests.protocol.v1.harness import Site, command, soon, story, story_in
@@ -221,6 +223,15 @@ async def test_events_are_followed_from_afar(site: Site) -> None:
 
 async def _is_waiting(site: Site) -> bool:
     return len(site.server.service.door.visits) > 0
+
+
+@story_in
+async def test_a_node_far_away_can_do_without_the_server_for_a_minute(site: Site, folder: Path) -> None:
+    token = site.server.tokens.admin_path.read_text().strip()
+    settings, options = Settings(store=site.server.url, token=token), NodeOptions("far", kinds=("command",))
+
+    async with open_node(settings, options, NodeWishes(folder=folder / "far")) as opened:
+        assert {node.name: node.lease for node in await opened.engine.nodes.all()}["far"] == PATIENT_LEASE
 
 
 @story

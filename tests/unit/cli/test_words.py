@@ -4,7 +4,16 @@ import click
 import pytest
 
 from ganger.cli.printing import clean, cut, measure
-from ganger.cli.words import read_duration, read_id, read_size, say_bytes, say_length, say_status, say_time
+from ganger.cli.words import (
+    read_duration,
+    read_id,
+    read_size,
+    say_bytes,
+    say_duration,
+    say_length,
+    say_status,
+    say_time,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +29,11 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         read_duration(text)
 
 
+@pytest.mark.parametrize("milliseconds", [0, 250, 1_500, 150_000, 93_784_005])
+def test_a_duration_is_read_as_it_is_told(milliseconds: int) -> None:
+    assert read_duration(say_duration(milliseconds)) == milliseconds
+
+
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "٣", str(1 << 63)])
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
@@ -31,7 +45,7 @@ def test_a_size_is_read(text: str, size: int) -> None:
     assert read_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0B", "12", "-1MB", "1TB", "٣MB", "1" * 16 + "B"])
+@pytest.mark.parametrize("text", ["", "0B", "12", "-1MB", "1PB", "٣MB", "1" * 16 + "B"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         read_size(text)

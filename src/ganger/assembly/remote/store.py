@@ -58,7 +58,7 @@ class RemoteStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(durable=True, shared=True)
+        return Capabilities(durable=True, shared=True, distant=True)
 
     async def close(self) -> None:
         await self._bells.close()

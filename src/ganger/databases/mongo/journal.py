@@ -32,6 +32,7 @@ from pymongo.read_concern import ReadConcern
 
 from ganger.databases.mongo.documents import CODEC
 from ganger.databases.mongo.draft import DELETE, INSERT, Change, Doc
+from ganger.databases.mongo.turn import TURN
 
 STEPS: Final = "ganger_steps"
 PARTS: Final = "ganger_step_parts"
@@ -43,16 +44,27 @@ KEPT: Final = 1_000
 _PATIENT_LOOKS: Final = 10
 _BETWEEN_LOOKS: Final = 0.005
 """Who finds a step half made gives its maker so much time to go on before he makes it for him."""
+_TURN_HELD: Final = {
+    "$lookup": {
+        "from": TURN,
+        "pipeline": [
+            {"$match": {"_id": "turn", "urgent": True, "holder": {"$gt": ""}, "$expr": {"$gte": ["$until", "$$NOW"]}}}
+        ],
+        "as": "turn",
+    }
+}
+"""With the head comes who has the turn, if it is urgent for anybody."""
 _DUPLICATE: Final = 11_000
 _BY_ID: Final = "_id_"
 
 
 class Head(NamedTuple):
-    """Where the store is: the last step, the sequences behind it, and what the server's clock says."""
+    """Where the store is: the last step, the sequences behind it, the server's clock, and who has an urgent turn."""
 
     step: int
     sequences: dict[str, int]
     at: int
+    turn: str | None = None
 
 
 class Record(NamedTuple):
@@ -86,14 +98,14 @@ class Journal:
         for _ in range(_PATIENT_LOOKS):
             head = await self._look()
             if head.get("applied"):
-                return Head(head["_id"], head["sequences"], head["at"])
+                return _read_head(head)
             await asyncio.sleep(_BETWEEN_LOOKS)
         await self.repair(head["_id"])
-        return Head(head["_id"], head["sequences"], head["at"])
+        return _read_head(head)
 
     async def _look(self) -> Doc:
-        shown = {"applied": 1, "sequences": 1, "at": {"$toLong": "$$NOW"}}
-        found = await self._steps.aggregate([{"$sort": {"_id": -1}}, {"$limit": 1}, {"$project": shown}])
+        shown = {"applied": 1, "sequences": 1, "turn": 1, "at": {"$toLong": "$$NOW"}}
+        found = await self._steps.aggregate([{"$sort": {"_id": -1}}, {"$limit": 1}, _TURN_HELD, {"$project": shown}])
         (head,) = await found.to_list()
         return head
 
@@ -202,6 +214,10 @@ class Journal:
             seals = [found["seal"] for found in old]
             await self._database[PARTS].delete_many({"seal": {"$in": seals}})
         await self._soon.delete_many({"_id": {"$lt": step}})
+
+
+def _read_head(head: Doc) -> Head:
+    return Head(head["_id"], head["sequences"], head["at"], *(turn["holder"] for turn in head["turn"]))
 
 
 def _operation(step: int, change: Change) -> InsertOne[Doc] | UpdateOne | DeleteOne:

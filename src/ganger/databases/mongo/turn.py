@@ -18,7 +18,10 @@ from ganger.databases.mongo.draft import Doc
 
 TURN: Final = "ganger_turn"
 _LENGTH: Final = 500
-"""Milliseconds after which a turn is anybody's."""
+_LONGEST: Final = 4_000
+"""Milliseconds after which a turn is anybody's: the second if it was too short for one that starves."""
+_STARVING: Final = 3
+"""Who has lost so often is waited for by everybody, also by those who were alone so far."""
 _LOOKS: Final = 200
 _FIRST_PAUSE: Final = 0.002
 _LONGEST_PAUSE: Final = 0.02
@@ -32,19 +35,24 @@ class Turn:
         self._mine = False
         self._wanted = False
 
-    async def take(self) -> None:
-        """Wait until it is this process's turn, but not for ever."""
+    def is_anothers(self, holder: str | None) -> bool:
+        return holder not in (None, self._me)
+
+    async def take(self, losses: int = 0) -> None:
+        """Wait until it is this process's turn, but not for ever. `losses`: so often another got in all the same."""
         pause = _FIRST_PAUSE
         for _ in range(_LOOKS):
-            if await self._try():
+            if await self._try(losses):
                 return
             await asyncio.sleep(pause * (0.5 + self._entropy.uniform()))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    async def _try(self) -> bool:
+    async def _try(self, losses: int) -> bool:
+        urgent = losses >= _STARVING
+        length = min(_LENGTH << (losses - _STARVING + 1), _LONGEST) if urgent else _LENGTH
         free = {"$or": [{"holder": {"$in": [None, self._me]}}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]}
-        until = {"$dateAdd": {"startDate": "$$NOW", "unit": "millisecond", "amount": _LENGTH}}
-        taken = [{"$set": {"holder": self._me, "until": until, "wanted": False}}]
+        until = {"$dateAdd": {"startDate": "$$NOW", "unit": "millisecond", "amount": length}}
+        taken = [{"$set": {"holder": self._me, "until": until, "wanted": False, "urgent": urgent}}]
         before = await self._turns.find_one_and_update({"_id": "turn", **free}, taken)
         if before is None:
             await self._turns.update_one({"_id": "turn"}, {"$set": {"wanted": True}}, upsert=True)

@@ -8,7 +8,7 @@ progress. While its bytes are on their way, in either direction, its lease is re
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.node import Node
 from ganger.core.outcome import Fail, Outcome, Release, Succeed
+from ganger.core.queue import Queue
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
 from ganger.engine.store import Claim
@@ -77,7 +78,7 @@ class Polling:
         by_url = read_flag("urls", request.query.get("urls", "false"))
         queue = await self._backend.find_queue(job_type)
         secret = self._backend.entropy.token(_TOKEN_BYTES).hex()
-        node = await register_worker(self._engine, queue, Entry(said.id, secret, self._backend.limits.polled))
+        node = await self._register(queue, Entry(said.id, secret, self._backend.limits.polled))
         self._note(node, secret, job_type, None)
         try:
             claimed = await self._engine.wait_claim(Claim(node.id, (queue.id,)), seconds)
@@ -89,6 +90,23 @@ class Polling:
             return Reply(204)
         self._note(node, secret, job_type, claimed[0].id)
         return await self._hand_over(claimed[0], secret, by_url)
+
+    async def _register(self, queue: Queue, entry: Entry) -> Node:
+        """Register a worker; one that has gone meanwhile leaves when that is done."""
+        registering = asyncio.ensure_future(register_worker(self._engine, queue, entry))
+        try:
+            return await asyncio.shield(registering)
+        except asyncio.CancelledError:
+            self._later(self._leave_late(registering, entry.secret))
+            raise
+
+    async def _leave_late(self, registering: "asyncio.Future[Node]", secret: str) -> None:
+        try:
+            node = await registering
+        except GangerError as error:
+            self._backend.telemetry.event("worker_not_registered", error=error.code)
+        else:
+            await self._leave(node.id, secret)
 
     async def _hand_over(self, job: Claimed, secret: str, by_url: bool) -> Answer:
         lease = _Session(secret, job.lease).encode().encode()
@@ -196,7 +214,10 @@ class Polling:
         workers.note(number, WAITING if job is None else Phase.WORKING, job)
 
     def _send_away(self, node: NodeId, secret: str) -> None:
-        leaving = asyncio.ensure_future(self._leave(node, secret))
+        self._later(self._leave(node, secret))
+
+    def _later(self, leave: Coroutine[Any, Any, None]) -> None:
+        leaving = asyncio.ensure_future(leave)
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 

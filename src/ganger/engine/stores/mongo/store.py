@@ -115,7 +115,7 @@ class MongoStore:
     @property
     def capabilities(self) -> Capabilities:
         unique = self.dialect is Dialect.LATER
-        return Capabilities(durable=True, shared=True, foreign_writers=True, unique_names=unique)
+        return Capabilities(durable=True, shared=True, foreign_writers=True, unique_names=unique, distant=True)
 
     async def close(self) -> None:
         await self._database.close()

@@ -1,4 +1,4 @@
-"""The PostgreSQL server is gone for longer than anybody waits for it: what runs goes on, and is settled afterwards.
+"""The database server is gone for longer than anybody waits for it: what runs goes on, and is settled afterwards.
 
 For how long is the environment's GANGER_TEST_AWAY, in seconds: `GANGER_TEST_AWAY=60` is what is promised.
 """
@@ -14,7 +14,9 @@ import pytest
 from ganger.core.errors import StoreUnavailable
 from ganger.core.ids import TaskId
 from ganger.core.state import Status
-from tests.servers.postgres import Missing, PostgresServer
+from tests.servers import mongo, postgres
+from tests.servers.mongo import MongoServer
+from tests.servers.postgres import PostgresServer
 from tests.system.harness_node import PATIENCE, Desk, appear
 from tests.system.test_postgres_attempts import work
 
@@ -22,12 +24,14 @@ AWAY: Final = float(os.environ.get("GANGER_TEST_AWAY", "0"))
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240 + AWAY)]
 
 
-@pytest.fixture
-def mortal(postgres: object) -> Iterator[PostgresServer]:
+@pytest.fixture(params=[("postgres", PostgresServer), ("mongo", MongoServer)], ids=["postgres", "mongo"])
+def mortal(request: pytest.FixtureRequest) -> Iterator[PostgresServer | MongoServer]:
     """A server of the test's own. (The shared one is asked for because it says what to do where there is none.)"""
+    shared, make = request.param
+    request.getfixturevalue(shared)
     try:
-        server = PostgresServer()
-    except Missing as missing:
+        server = make()
+    except (postgres.Missing, mongo.Missing) as missing:
         pytest.skip(f"NOT TESTED: {missing}; a server that somebody else runs is not killed")
     server.start()
     try:
@@ -36,7 +40,7 @@ def mortal(postgres: object) -> Iterator[PostgresServer]:
         server.stop()
 
 
-def test_a_command_lives_through_it_and_its_end_is_stored(mortal: PostgresServer, tmp_path: Path) -> None:
+def test_a_command_lives_through_it_and_its_end_is_stored(mortal: PostgresServer | MongoServer, tmp_path: Path) -> None:
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     script = f"echo yes > {begun}; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; echo yes > {ended}; echo done"
 
