@@ -34,7 +34,7 @@ class Shared(Yard):
         program.write_text(PROGRAM.replace("NODE", name).replace("LOG", str(self.log)).replace("SLEEP", str(sleep)))
         program.chmod(0o700)
         given = {**os.environ, "GANGER_STORE": self.url, "GANGER_PLUGINS": f"{PLUGIN}={program}"}
-        words = [*GANGER, "up", "--no-server", "--quiet", "--name", name, "--slots", "4"]
+        words = [*GANGER, "up", "--no-server", "--quiet", "--name", name, "--slots", "4", "--lease", "30s"]
         node = subprocess.Popen(words, cwd=home, env=given)
         self._nodes.append(node)
         return node

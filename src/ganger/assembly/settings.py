@@ -131,6 +131,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     handover: str = "10m"
     """How long the commands of a node that is restarted wait for the next one of its name."""
 
+    lease: str = ""
+    """How long a node may be silent before its tasks go to others, as `2m`; empty means what suits its store."""
+
 
 def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: str | None) -> Settings:
     """The settings that hold in this folder. Unknown names are refused with the list of known ones."""

@@ -41,6 +41,7 @@ _SHOWN = 18
 @click.option("--app", "apps", multiple=True, metavar="MODULE:APP", help="Write the schedules of this app; repeatable.")
 @click.option("--grace", type=read_duration, metavar="DURATION", help="A drain waits so long (default: to the end).")
 @click.option("--handover", type=read_duration, metavar="DURATION", help="Commands outlive a restart so long (10m).")
+@click.option("--lease", type=read_duration, metavar="DURATION", help="It may be silent so long (30s; far away 2m).")
 @take_functions
 @click.option("--no-server", is_flag=True, help="Run tasks only, and serve no HTTP API.")
 @take_listen
@@ -77,7 +78,7 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
 
     settings, given = _read_settings(store, given)
     paths = find_places(Path.cwd(), given["paths"])
-    options, calls = _options(given, settings), Calls()
+    options, calls = make_options(given, settings), Calls()
     async with AsyncExitStack() as stack:
         bound = None if given["no_server"] else doorstep.bind(settings, insecure=given["insecure"])
         sock = None if bound is None else stack.enter_context(bound)
@@ -149,7 +150,7 @@ def _apps(given: dict[str, Any], settings: "Settings") -> list[str]:
     return [*given["apps"], *filter(None, map(str.strip, settings.apps.split(",")))]
 
 
-def _options(given: dict[str, Any], settings: "Settings") -> Any:
+def make_options(given: dict[str, Any], settings: "Settings") -> "NodeOptions":
     import os
     import socket
 
@@ -165,6 +166,7 @@ def _options(given: dict[str, Any], settings: "Settings") -> Any:
         prefetch=64,
         grace=_choose(given["grace"], "grace", settings.grace),
         handover=_choose(given["handover"], "handover", settings.handover) or HANDOVER,
+        lease=_choose(given["lease"], "lease", settings.lease),
     )
 
 
