@@ -55,7 +55,7 @@ class Beating(Service):
         feel: Callable[[], Vitals],
     ) -> None:
         super().__init__("beating", telemetry=means.telemetry)
-        self._source, self._session, self._lease = means.source, means.session, means.options.lease / 1_000
+        self._source, self._session, self._lease = means.source, means.session, means.options.silence / 1_000
         self._carrier, self._rejoin, self._changed, self._feel = carrier, rejoin, changed, feel
         self._pause = Pause(means.entropy, longest=max(0.05, self._lease / 6))
         self._woken = asyncio.Event()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
-from ganger.core.node import DEFAULT_LEASE, Registration, Vitals
+from ganger.core.node import Registration, Vitals
 from ganger.node.beating import Beating
 from ganger.node.carrying import Carrier
 from ganger.node.claiming import Claiming
@@ -132,5 +132,5 @@ def _introduce(
     # A batch has room for as much as it can do, which is not known beforehand: the node itself asks for no more.
     slots = None if batch else options.slots + options.prefetch
     token = options.token or entropy.token(TOKEN_BYTES).hex()
-    lease = DEFAULT_LEASE if options.lease is None else options.lease
-    return Registration(options.name, token, slots, lease, options.queues, tuple(sorted(wanted)), options.labels)
+    wishes = options.queues, tuple(sorted(wanted)), options.labels
+    return Registration(options.name, token, slots, options.silence, *wishes)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ganger.core.ids import Fence, NodeId, TaskId
+from ganger.core.node import DEFAULT_LEASE
 
 HANDOVER: Final = 600_000
 
@@ -41,6 +42,11 @@ class NodeOptions:
     sign: Callable[[TaskId, Fence], str] | None = None
     trace: Callable[[TaskId, Fence], Awaitable[Mapping[str, str]]] | None = None
     joined: Callable[[NodeId], None] = tell_nobody
+
+    @property
+    def silence(self) -> int:
+        """How long it may be silent."""
+        return DEFAULT_LEASE if self.lease is None else self.lease
 
     async def tell(self, task: TaskId, fence: Fence) -> dict[str, str]:
         """What an attempt finds in its environment of itself."""
