@@ -41,7 +41,7 @@ These are from a run with `--quick`: small sizes, on a machine that had other wo
 _TAIL: Final = """
 ## What makes it fast
 
-- Settling the last batch and claiming the next is one step, and so one commit.
+- Settling the last batch and claiming the next is one step, and so one commit; on PostgreSQL it is one round trip too.
 - Everything that waits at a moment shares one synced commit, whichever process it comes from.
 - A task that cannot be refused is safe in a [bag](../decisions/0048-a-submission-may-be-a-letter.md) of the process
   that submits it, and needs no answer; a claim that waits is made
