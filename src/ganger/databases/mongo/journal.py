@@ -152,9 +152,7 @@ class Journal:
 
     async def apply(self, record: Record) -> None:
         """Make the changes of a committed step, behind those of the one before."""
-        before = await self._steps.find_one({"_id": record.step - 1}, {"applied": 1})
-        if before is not None and not before.get("applied"):
-            await self.repair(record.step - 1)
+        await self._repair_before(record.step)
         await self._make(record.step, record.changes)
         self._parted.discard(record.seal)
         _, last = await asyncio.gather(self._mark(record.step), self.last())
@@ -164,12 +162,22 @@ class Journal:
             await self._forget(record.step - KEPT)
 
     async def repair(self, step: int) -> None:
-        """Make the changes of a step that another process left, or that the server forgot."""
+        """Make the changes of a step that another process left, or that the server forgot.
+
+        Behind those of the one before, which a server that died may have forgotten as well: whoever sees a step that is
+        applied goes by all that came before it.
+        """
         found = await self._steps.find_one({"_id": step})
         if found is None:
             return
+        await self._repair_before(step)
         await self._make(step, await self._read_changes(found))
         await self._mark(step)
+
+    async def _repair_before(self, step: int) -> None:
+        before = await self._steps.find_one({"_id": step - 1}, {"applied": 1})
+        if before is not None and not before.get("applied"):
+            await self.repair(step - 1)
 
     async def _mark(self, step: int) -> None:
         await self._soon.update_one({"_id": step}, {"$set": {"applied": True}})

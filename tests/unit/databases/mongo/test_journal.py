@@ -121,6 +121,20 @@ def test_what_comes_late_changes_nothing(tell: Callable[[Story], None]) -> None:
     tell(story)
 
 
+def test_whoever_makes_a_step_for_another_makes_the_forgotten_one_before_it_too(tell: Callable[[Story], None]) -> None:
+    async def story(database: Any, journal: Journal) -> None:
+        await take(database, journal, Note(1, "first"))
+        await take(database, journal, Note(1, "second"))
+        record = await draw_up(database, journal, Note(2, "comes"))
+        await database.notes.update_one({"_id": 1}, {"$set": {"text": "first", "v": 1}})
+        await database.ganger_steps.update_one({"_id": 2}, {"$unset": {"applied": ""}})
+        await journal.commit(record)
+        await journal.head()
+        assert await read(database) == [Note(1, "second"), Note(2, "comes")]
+
+    tell(story)
+
+
 def test_a_server_that_forgot_a_step_is_told_again_before_the_next(tell: Callable[[Story], None]) -> None:
     async def story(database: Any, journal: Journal) -> None:
         await take(database, journal, Note(1, "first"))
