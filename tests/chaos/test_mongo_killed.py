@@ -15,7 +15,8 @@ from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.clock import FakeClock
 from ganger.testing.contracts.scene import Scene, plain
-from tests.servers.mongo import Missing, MongoServer
+from tests.servers.mongo import MongoServer
+from tests.servers.mortal import run_mortal
 from tests.servers.proxy import CuttingPort
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -27,16 +28,8 @@ STANDSTILL = 1.0
 
 @pytest.fixture(params=[False, True], ids=["standalone", "replica-set"], scope="module")
 def mortal(request: pytest.FixtureRequest, mongo: object) -> Iterator[MongoServer]:
-    """A server of the test's own. (The shared one is asked for because it says what to do where there is none.)"""
-    try:
-        server = MongoServer(replica=request.param)
-    except Missing as missing:
-        pytest.skip(f"NOT TESTED: {missing}; a server that somebody else runs is not killed")
-    server.start()
-    try:
+    with run_mortal(lambda: MongoServer(replica=request.param)) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def test_a_server_that_is_killed_and_comes_back_has_lost_nothing(mortal: MongoServer) -> None:

@@ -9,7 +9,8 @@ import pytest
 from ganger.engine.store import EVENTS_TOPIC
 from ganger.engine.stores.postgres import PostgresStore
 from tests.chaos.harness_postgres import Bustle
-from tests.servers.postgres import USER, Missing, PostgresServer
+from tests.servers.mortal import run_mortal
+from tests.servers.postgres import USER, PostgresServer
 from tests.servers.proxy import CuttingProxy
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -27,16 +28,8 @@ Disturb = Callable[["asyncio.Future[None]"], Awaitable[None]]
 
 @pytest.fixture(scope="module")
 def mortal(postgres: object) -> Iterator[PostgresServer]:
-    """A server of the test's own. (The shared one is asked for because it says what to do where there is none.)"""
-    try:
-        server = PostgresServer()
-    except Missing as missing:
-        pytest.skip(f"NOT TESTED: {missing}; a server that somebody else runs is not killed")
-    server.start()
-    try:
+    with run_mortal(PostgresServer) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def test_a_server_that_is_killed_and_comes_back_has_lost_nothing(mortal: PostgresServer) -> None:

@@ -17,13 +17,12 @@ from ganger.core.node import Registration
 from ganger.core.queue import Policy
 from ganger.core.state import Move, move
 from ganger.core.task import Claimed, NewTask
-from ganger.databases.postgres import Session
 from ganger.engine.store import Claim, Configure, Exchange, Exchanged, NodeChange, QueueChange, Submission, Tend
 from ganger.engine.stores.postgres import PostgresStore
-from ganger.engine.stores.postgres.presuming import Presumption
 from ganger.testing.clock import FakeClock
 from tests.contract.test_postgres_together import open_many
 from tests.servers.places import find_misplaced
+from tests.servers.trips import watch_trips
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 SEEDS: Final = (1, 2, 3, 4)
@@ -200,26 +199,11 @@ async def _read_events(store: PostgresStore) -> list[Event]:
     return await store.events(Position(0), 100_000)
 
 
-def _watch(monkeypatch: pytest.MonkeyPatch) -> list[Exchange]:
-    """What is made in one round trip."""
-    made: list[Exchange] = []
-    run = Presumption.run
-
-    async def watched(presumption: Presumption, session: Session) -> Exchanged | None:
-        done = await run(presumption, session)
-        if done is not None and (done.claimed or presumption.request.moves):
-            made.append(presumption.request)
-        return done
-
-    monkeypatch.setattr(Presumption, "run", watched)
-    return made
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_exchange_in_one_round_trip_is_what_a_step_is(
     postgres_url: Callable[[], str], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = _watch(monkeypatch)
+    made = watch_trips(monkeypatch)
 
     async def tell() -> None:
         clock = FakeClock()

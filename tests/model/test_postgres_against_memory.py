@@ -11,15 +11,15 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from ganger.core.clock import Clock, Entropy
 from ganger.core.queue import Policy
-from ganger.databases.postgres import HandedTime, Session
-from ganger.engine.store import Exchange, Exchanged, Store
+from ganger.databases.postgres import HandedTime
+from ganger.engine.store import Store
 from ganger.engine.stores.memory import MemoryStore
 from ganger.engine.stores.postgres import PostgresStore
-from ganger.engine.stores.postgres.presuming import Presumption
 from ganger.testing.drafts import Asked, Draft
 from ganger.testing.model import StoreMachine
 from tests.servers.places import find_misplaced
 from tests.servers.postgres import drop_schema
+from tests.servers.trips import watch_trips
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 LEAST: Final = 10
@@ -65,7 +65,7 @@ def test_they_do_so_where_exchanges_are_made_in_one_round_trip(
     postgres_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In queues without limits, which most exchanges of the other story are not about."""
-    made = watch(monkeypatch)
+    made = watch_trips(monkeypatch)
 
     class OnPlainQueues(make_machine(postgres_url)):  # type: ignore[misc]
         def make_queue(self, policy: Policy, becomes: int | None) -> None:
@@ -88,18 +88,3 @@ def test_they_do_so_where_exchanges_are_made_in_one_round_trip(
     run(OnPlainQueues, 15)
     settled = [request for request in made if request.moves]
     assert len(settled) >= LEAST, "so few were made in one round trip that it proves little"
-
-
-def watch(monkeypatch: pytest.MonkeyPatch) -> list[Exchange]:
-    """What is made in one round trip, and is not nothing."""
-    made: list[Exchange] = []
-    presumed = Presumption.run
-
-    async def watched(presumption: Presumption, session: Session) -> Exchanged | None:
-        done = await presumed(presumption, session)
-        if done is not None and (done.claimed or presumption.request.moves):
-            made.append(presumption.request)
-        return done
-
-    monkeypatch.setattr(Presumption, "run", watched)
-    return made

@@ -14,8 +14,8 @@ import pytest
 from ganger.core.errors import StoreUnavailable
 from ganger.core.ids import TaskId
 from ganger.core.state import Status
-from tests.servers import mongo, postgres
 from tests.servers.mongo import MongoServer
+from tests.servers.mortal import run_mortal
 from tests.servers.postgres import PostgresServer
 from tests.system.harness_node import PATIENCE, Desk, appear
 from tests.system.test_postgres_attempts import work
@@ -26,18 +26,11 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(240 + AWA
 
 @pytest.fixture(params=[("postgres", PostgresServer), ("mongo", MongoServer)], ids=["postgres", "mongo"])
 def mortal(request: pytest.FixtureRequest) -> Iterator[PostgresServer | MongoServer]:
-    """A server of the test's own. (The shared one is asked for because it says what to do where there is none.)"""
+    """A server of the test's own, of each kind."""
     shared, make = request.param
     request.getfixturevalue(shared)
-    try:
-        server = make()
-    except (postgres.Missing, mongo.Missing) as missing:
-        pytest.skip(f"NOT TESTED: {missing}; a server that somebody else runs is not killed")
-    server.start()
-    try:
+    with run_mortal(make) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def test_a_command_lives_through_it_and_its_end_is_stored(mortal: PostgresServer | MongoServer, tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ class Policy(NamedTuple):
     ephemeral: bool = False
     webhooks: tuple[str, ...] = ()
 
+    @property
+    def is_limited(self) -> bool:
+        """Does a claim depend on how many of its tasks are leased?"""
+        return self.max_active is not None or self.max_per_node is not None
+
 
 class Queue(NamedTuple):
     id: QueueId

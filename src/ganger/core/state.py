@@ -159,6 +159,9 @@ class Move(NamedTuple):
 WAY: Final = slice(1, 9)
 """The part of a move that says where it goes: moves that agree in it can be applied together."""
 
+SAYING: Final = slice(1, 10)
+"""All of a move but its task and its result."""
+
 
 def move(task: TaskId, rule: str, fence: Fence = NO_FENCE, code: int | None = None) -> Move:
     """A move by the rule of that name. `code` is a failure's own number; a rule that ends otherwise has none."""

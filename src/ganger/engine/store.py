@@ -30,7 +30,7 @@ Terms that hold for every operation:
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ganger.core.audit import Act, AuditLine
 from ganger.core.errors import GangerError
@@ -69,9 +69,6 @@ from ganger.engine.request import (
     Touch,
     Value,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "AS_IT_SAYS",
@@ -173,8 +170,8 @@ class Attentive(Protocol):
     """What a store may offer besides: a claim that is left with it, and made in the very step that brings the tasks."""
 
     def attend(
-        self, request: Exchange, topics: Sequence[str], told: "Callable[[Exchanged | None], None]"
-    ) -> "Callable[[], bool]":
+        self, request: Exchange, topics: Sequence[str], told: Callable[[Exchanged | None], None]
+    ) -> Callable[[], bool]:
         """Make this exchange, once, in the next step that wakes one of the topics, if this process makes that step.
 
         Nobody may rely on it: whoever attends listens to the topics too. `told` is called with the reply, or with None

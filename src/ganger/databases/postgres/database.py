@@ -202,14 +202,21 @@ class Database:
 
         `work` may run several times and must not keep what it did: what is to stay goes into `session.committed`.
         """
+        try:
+            return await self._insist(lambda: self._attempt(work, alone), doing)
+        except NeedsToRunAlone:
+            return await self._insist(lambda: self._attempt(work, True), doing)
+
+    async def _insist(self, attempt: Callable[[], Awaitable[T]], doing: str) -> T:
+        """Try until it is done, or refused, or nobody can tell."""
         patience = Patience(self._patience, self._entropy)
         while True:
             try:
-                return await self._attempt(work, alone)
-            except NeedsToRunAlone:
-                alone = True
+                return await attempt()
             except RunAgain:
                 continue
+            except NeedsToRunAlone:
+                raise
             except (*LOST, *CONFLICTS) as error:
                 await patience.wait(error, doing)
             except Exception as error:
@@ -223,17 +230,12 @@ class Database:
         The statement takes the lock, shared, and leaves the receipt, unless it writes nothing. `recall` gives the
         result of one that was stored and whose reply was lost, by a connection of its own. Both may run several times.
         """
-        patience = Patience(self._patience, self._entropy)
-        while True:
-            try:
-                async with self._lent() as session:
-                    return await _see_through(self._run_at_once(session, work, recall))
-            except RunAgain:
-                continue
-            except (*LOST, *CONFLICTS) as error:
-                await patience.wait(error, doing)
-            except Exception as error:
-                raise translate(error, doing) from error
+
+        async def attempt() -> T | None:
+            async with self._lent() as session:
+                return await _see_through(self._run_at_once(session, work, recall))
+
+        return await self._insist(attempt, doing)
 
     async def _run_at_once(
         self, session: Session, work: Callable[[Session], Awaitable[T]], recall: Callable[[Session], Awaitable[T]]

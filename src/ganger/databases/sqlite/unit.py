@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     encoded: bytes = b""
 
 
-Told = Callable[[Outcome], None]
+Answered = Callable[[Outcome], None]
 
 
 class Waiter(Protocol):
@@ -57,9 +57,9 @@ class Post:
     __slots__ = ("_loops",)
 
     def __init__(self) -> None:
-        self._loops: dict[asyncio.AbstractEventLoop, list[tuple[Told, Outcome]]] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, list[tuple[Answered, Outcome]]] = {}
 
-    def add(self, loop: asyncio.AbstractEventLoop, told: Told, outcome: Outcome) -> None:
+    def add(self, loop: asyncio.AbstractEventLoop, told: Answered, outcome: Outcome) -> None:
         """Have that called on the loop."""
         self._loops.setdefault(loop, []).append((told, outcome))
 
@@ -71,7 +71,7 @@ class Post:
         self._loops.clear()
 
 
-def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: "list[tuple[Told, Outcome]]") -> None:
+def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: "list[tuple[Answered, Outcome]]") -> None:
     try:
         loop.call_soon_threadsafe(_tell_all, answers)
     except RuntimeError:
@@ -79,7 +79,7 @@ def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: "list[tuple[Told, Out
             raise
 
 
-def _tell_all(answers: "list[tuple[Told, Outcome]]") -> None:
+def _tell_all(answers: "list[tuple[Answered, Outcome]]") -> None:
     for told, outcome in answers:
         told(outcome)
 
@@ -110,7 +110,7 @@ class Called(NamedTuple):
     """Somebody who is called on a loop, without a turn of it in between: it must not fail, and not take long."""
 
     loop: asyncio.AbstractEventLoop
-    told: Told
+    told: Answered
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         post.add(self.loop, self.call, outcome)

@@ -22,7 +22,7 @@ from ganger.core.task import Claimed
 from ganger.engine.store import CLAIMED_SPEC, Claim
 from ganger.engine.stores.postgres.following import tell_holder
 from ganger.engine.stores.postgres.guard import claiming_node
-from ganger.engine.stores.postgres.limits import is_limited, refill
+from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
 from ganger.engine.stores.postgres.shelf import Shelf
@@ -85,7 +85,7 @@ async def promote(step: Step, queues: Sequence[int], most: int) -> int:
 
 async def _rooms(step: Step, node: Node, queues: Sequence[Queue]) -> list[tuple[Queue, int]]:
     """How many tasks of each queue this node may be given now. Limited queues are locked before they are counted."""
-    limited = [queue for queue in queues if _gives(step, node, queue) and is_limited(queue)]
+    limited = [queue for queue in queues if _gives(step, node, queue) and queue.policy.is_limited]
     leased: dict[int, int] = {}
     here: dict[int, int] = {}
     full: set[int] = set()
@@ -198,7 +198,7 @@ def foresee(shelf: Shelf, node: Node, request: Claim) -> list[tuple[int, int]] |
     if node.state != NodeState.ACTIVE or request.ids or any(number < 0 for number in shelf.lanes):
         return None
     for queue in queues:
-        if queue.paused_until or is_limited(queue) or not _takes(node, queue):
+        if queue.paused_until or queue.policy.is_limited or not _takes(node, queue):
             return None
     lanes = [number for number, lane in shelf.lanes.items() if open_to(lane, node, 0, False)]
     return [(queue.id, lane) for queue in queues for lane in lanes]

@@ -4,15 +4,9 @@ A claim then needs no look at keys at all, and a million tasks of a full key cos
 the ready index. Whenever a task of a key comes, goes or changes, the best of those that wait take the free places.
 """
 
-from ganger.core.queue import Queue
 from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.step import Step
-
-
-def is_limited(queue: Queue) -> bool:
-    """Do its claims count its leases?"""
-    return queue.policy.max_active is not None or queue.policy.max_per_node is not None
 
 
 async def refill(step: Step) -> None:

@@ -16,7 +16,7 @@ from ganger.core.task import SLOTLESS, Kind, NewTask
 from ganger.databases.postgres import RunAgain
 from ganger.engine.stores.postgres.cascade import Cascade, Ended
 from ganger.engine.stores.postgres.guard import lease_valid, read_rows, stale
-from ganger.engine.stores.postgres.limits import is_limited, refill
+from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
@@ -110,7 +110,7 @@ async def foresee(step: Step, moves: Sequence[Move], rows: dict[int, Row]) -> "S
 
 def is_plain(queue: Queue) -> bool:
     """Does the success of a task of this queue mean nothing for other tasks, as far as the queue goes?"""
-    return queue.policy.becomes is None and not is_limited(queue)
+    return queue.policy.becomes is None and not queue.policy.is_limited
 
 
 def _is_nobodys_business(step: Step, bundle: Bundle) -> bool:

@@ -12,6 +12,7 @@ from ganger.core.lane import avoiding
 from ganger.core.state import (
     LEASED,
     RULES,
+    SAYING,
     WAY,
     Counter,
     Move,
@@ -35,9 +36,6 @@ from ganger.engine.stores.sqlite.submitting import Births, take_ids
 COUNTED: Final = tuple(counter for counter in Counter if counter is not Counter.RESERVES)
 MANY: Final = 16
 """So many moves are worth the question whether they are all alike."""
-
-_SAYS: Final = slice(1, 10)
-"""Of a move: all but its task and its result."""
 
 _WAITS: Final = (Status.QUEUED, Status.DELAYED)
 _LOSSES: Final = frozenset(name for name in RULES if name.startswith("lose"))
@@ -145,7 +143,7 @@ def _apply_alike(step: Step, moves: Sequence[Move], cascade: Cascade) -> bool:
 
     So it is in a long queue of short tasks: what one of them is asked needs not be asked of each.
     """
-    if len(moves) < MANY or len({move[_SAYS] for move in moves}) > 1:
+    if len(moves) < MANY or len({move[SAYING] for move in moves}) > 1:
         return False
     ids: list[int] = [move[0] for move in moves]
     like = _find_like(step, ids)

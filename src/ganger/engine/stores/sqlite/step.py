@@ -124,8 +124,7 @@ class Step:
 
     def limited(self, queue: int) -> bool:
         """Does a lease that ended make room for those who wait at the queue's limit?"""
-        policy = self.shelf.queues[queue].queue.policy
-        return policy.max_active is not None or policy.max_per_node is not None
+        return self.shelf.queues[queue].queue.policy.is_limited
 
     def _count_fact(self, fact: Fact, queue: int, n: int) -> None:
         name = (queue, str(fact))
