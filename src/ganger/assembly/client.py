@@ -58,11 +58,14 @@ class EngineTransport:
         return (await self.engine.submit(await self._tasks(drafts))).ids
 
     def post_now(self, drafts: Sequence[Draft]) -> Callable[[], list[TaskId]] | None:
-        queues = {name: self.engine.queues.peek_named(name) for name in {draft.queue for draft in drafts}}
-        if None in queues.values() or any(draft.refers for draft in drafts):
-            return None
-        known = {name: queue.id for name, queue in queues.items() if queue is not None}
-        posted = self.engine.post_now([NewTask(known[draft.queue], *draft.task[1:]) for draft in drafts])
+        tasks: list[NewTask] = []
+        # One is the usual number: nothing is made ready for many.
+        for draft in drafts:
+            queue = self.engine.queues.peek_named(draft.queue)
+            if queue is None or draft.refers:
+                return None
+            tasks.append(NewTask(queue.id, *draft.task[1:]))
+        posted = self.engine.post_now(tasks)
         return None if posted is None else lambda: posted().ids
 
     async def _tasks(self, drafts: Sequence[Draft]) -> list[NewTask]:

@@ -65,8 +65,10 @@ class ThreadBridge:
         _forget_in_child(self)
 
     def run(self, work: Work[R], shortcut: Shortcut[R] | None = None) -> R:
-        if shortcut is not None and (done := shortcut(self._enter().transport)) is not None:
-            return done
+        if shortcut is not None:
+            far = self._far or self._enter()
+            if (done := shortcut(far.transport)) is not None:
+                return done
         future = self._send(work)
         try:
             return future.result()

@@ -22,16 +22,20 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T_co]):
-    """A task to be. `returns` is the type in which its result is wanted back."""
+    """A task to be. `returns` is the type in which its result is wanted back.
+
+    `outline` is the task but for its spec, if whoever makes many alike has drawn it already.
+    """
 
     kind: str
     spec: Spec
     options: Options = PLAIN
     returns: Any = Any
+    outline: NewTask | None = None
 
     def using(self, **wishes: Unpack[Wishes]) -> "Call[T_co]":
         """A copy with other options."""
-        return replace(self, options=replace(self.options, **wishes))
+        return replace(self, options=replace(self.options, **wishes), outline=None)
 
 
 class Sender(Protocol):
@@ -45,6 +49,8 @@ class Sender(Protocol):
 def draft(call: Call[Any]) -> Draft:
     """The call as a task by itself. The results that it asks for are waited for."""
     encoded = encode(call.spec)
+    if not encoded.sources and (outline := call.outline) is not None:
+        return Draft(call.options.queue, NewTask(outline.queue, outline.kind, encoded.spec, *outline[3:]))
     if any(source.number < 0 for source in encoded.sources):
         raise BadInput("an argument is the result of a task in a graph that has not been submitted: add it to that one")
     if isinstance(call.spec, ConditionSpec) and isinstance(call.spec.probe, Expression):
@@ -56,11 +62,14 @@ def draft(call: Call[Any]) -> Draft:
 
 
 def new_task(call: Call[Any], spec: bytes) -> NewTask:
-    options = call.options
+    return draw_outline(call.kind, call.options)._replace(spec=spec, due=_due(call.spec))
+
+
+def draw_outline(kind: str, options: Options) -> NewTask:
+    """A task that has all but its spec."""
     return NewTask(
         QueueId(0),
-        call.kind,
-        spec,
+        kind,
         priority=options.priority,
         delay=to_ms(options.delay, "delay"),
         key=options.key,
@@ -71,7 +80,6 @@ def new_task(call: Call[Any], spec: bytes) -> NewTask:
         timeout=None if options.timeout is None else to_ms(options.timeout, "timeout"),
         limit_key=options.limit_key,
         requires=tuple(options.requires),
-        due=_due(call.spec),
     )
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack, get_type_hints
 
-from ganger.client.calls import Call, Sender
+from ganger.client.calls import Call, Sender, draw_outline
 from ganger.client.handle import AsyncHandle, Handle
 from ganger.client.options import Options, Wishes
 from ganger.core.errors import BadInput
-from ganger.core.task import Kind
+from ganger.core.task import Kind, NewTask
 from ganger.wire.specs import FunctionSpec
 
 P = ParamSpec("P")
@@ -68,7 +68,7 @@ class Function(Generic[P, R, T]):
     def prepare(self, args: list[Any], kwargs: dict[str, Any]) -> Call[T]:
         """The call as a value, its arguments unchecked: some may be results of other tasks."""
         spec = FunctionSpec(self.path, args, kwargs, self._mode)
-        return Call(Kind.FUNCTION, spec, self._options, self._returns)
+        return Call(Kind.FUNCTION, spec, self._options, self._returns, self._outline)
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Submit a call; it is stored when this returns."""
@@ -97,6 +97,10 @@ class Function(Generic[P, R, T]):
         if self._options.key is not None:
             raise BadInput("many tasks cannot have one key: map without it, or submit them one by one", field="key")
         return self._sender
+
+    @functools.cached_property
+    def _outline(self) -> NewTask:
+        return draw_outline(Kind.FUNCTION, self._options)
 
     @functools.cached_property
     def _returns(self) -> Any:

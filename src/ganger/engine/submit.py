@@ -83,10 +83,11 @@ def post_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Callabl
     """Check the tasks and see that they are safe, while the calling thread waits; the reply may come later."""
     check_tasks(tasks, limits)
     request = Submission(tuple(tasks))
-    if all(stands_alone(task) for task in tasks):
-        return store.post_now(request)
-    reply = store.submit_now(request)
-    return lambda: reply
+    for task in tasks:
+        if not stands_alone(task):
+            reply = store.submit_now(request)
+            return lambda: reply
+    return store.post_now(request)
 
 
 def stands_alone(task: NewTask) -> bool:

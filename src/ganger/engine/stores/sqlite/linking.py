@@ -61,16 +61,22 @@ class Links:
         self.existing = existing
         self._resolved: tuple[tuple[Edge, ...], dict[int, str]] = ((), {})
         self._elders: list[array[int]] = []
-        first = step.shelf.next_task - len(ids)
-        alike = _count_alike(families)
-        self.parents = self._read_parents([parents for parents, _ in alike], first)
-        self.parents |= {number: Parent(past.status, past.branch, past.reason) for number, past in pasts.items()}
-        self.kids = self._count_kids(alike, first)
+        self.parents: dict[int, Parent] = {
+            number: Parent(past.status, past.branch, past.reason) for number, past in pasts.items()
+        }
+        self.kids: dict[int, int] = {}
+        if families:
+            self._look_at(families, step.shelf.next_task - len(ids))
         self._ties = Ties((), [], 0, 0, None)
         self._single: tuple[Edge, ...] = ()
         self._few: list[tuple[int, int, str]] = []
         self._gathered: dict[tuple[int, str], array[int]] = {}
         self._joins: list[tuple[array[int], str, array[int]]] = []
+
+    def _look_at(self, families: list[tuple[Edge, ...]], first: int) -> None:
+        alike = _count_alike(families)
+        self.parents = self._read_parents([parents for parents, _ in alike], first) | self.parents
+        self.kids = self._count_kids(alike, first)
 
     def store(self, first: int) -> None:
         """Store what was tied; parents that are not of this submission, whose ids begin at `first`, have more children.

@@ -138,15 +138,16 @@ class Births:
             task for index, task in enumerate(tasks) if (task.parents or task.group) and index not in existing
         ]
         self.links = Links(step, ids, existing, [task.parents for task in self.related if task.parents], pasts)
-        self.members = self._count_members()
+        self.members = self._count_members() if self.related else {}
         self.orders: dict[tuple[int, str, tuple[str, ...]], tuple[int, int, bool]] = {}
 
     def store(self) -> None:
         step = self.step
         self._store_tasks()
-        self.links.store(self.first)
-        self._tell_elders()
+        if self.related:
+            self.links.store(self.first)
         if self.members:
+            self._tell_elders()
             self._refuse_rings()
         for queue, entries in self.entries.items():
             self._tell(queue, entries)
