@@ -19,15 +19,16 @@ from ganger.databases.sqlite import Limits, Session, SharedFile, prune_units
 from ganger.databases.sqlite.bag import Bag, read_letters
 from ganger.databases.sqlite.place import LocalHost, Place
 from ganger.databases.sqlite.unit import ClientId
-from ganger.databases.sqlite.wire import Call, raw
+from ganger.databases.sqlite.wire import Call, pack
 from ganger.testing import FakeClock
 from tests.unit.databases.actor import Actor, Troupe, troupe
 from tests.unit.databases.counter import Counted, Line, lines, open_counter, opened, read_file, until
 from tests.unit.databases.test_resending import Visit, owning
 
 HOUR = 60 * 60_000
-AT_ONCE = Limits(letters_after=0)
-EAGER = {"letters_after": 0}
+AT_ONCE = Limits(letters_after=0, letter_patience_ms=0)
+EAGER = {"letters_after": 0, "letter_patience_ms": 0}
+PATIENT = Limits(letters_after=0, letter_patience_ms=60_000)
 
 
 def post(shared: SharedFile, who: str, many: int, start: int = 0) -> list[Any]:
@@ -106,6 +107,39 @@ def test_a_letter_of_a_process_that_died_when_it_was_safe_is_run_by_the_owner(tm
             assert await doomed.ask("post", who="ada", count=20) == {}
             assert await happens(lambda: not bags(tmp_path))
             assert await owner.read(lines) == [("ada", n) for n in range(5)]
+
+    asyncio.run(scenario())
+
+
+def test_a_letter_that_comes_alone_is_not_written_down_if_its_answer_comes_in_time(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        clock, seen = FakeClock(), Counted()
+        opening: dict[str, Any] = {"limits": PATIENT, "clock": clock, "probe": seen}
+        async with opened(tmp_path / "c.db") as owner, opened(tmp_path / "c.db", **opening) as client:
+            (alone,) = await asyncio.to_thread(post, client, "ada", 1)
+            assert alone.told
+            assert not seen.count("bag.put")
+            await asyncio.to_thread(post, client, "ada", 2, 1)
+            assert seen.count("bag.put") == 2
+            clock.advance(60_000)
+            await asyncio.to_thread(post, client, "ada", 1, 3)
+            assert seen.count("bag.put") == 2
+            assert len(await client.read(lines)) == len(await owner.read(lines)) == 4
+
+    asyncio.run(scenario())
+
+
+def test_a_letter_that_comes_alone_to_a_stopped_owner_is_safe_all_the_same(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with troupe() as company:
+            owner = await company.hire(tmp_path / "c.db", rank=2)
+            client = await company.hire(tmp_path / "c.db", limits={"letters_after": 0, "letter_patience_ms": 1})
+            await owner.stop()
+            assert (await client.ask("post", who="ada", count=3)) == {"posted": 3}
+            client.kill()
+            owner.kill(signal.SIGKILL)
+        async with opened(tmp_path / "c.db") as heir:
+            assert await heir.read(lines) == [("ada", n) for n in range(3)]
 
     asyncio.run(scenario())
 
@@ -260,12 +294,12 @@ CLIENT = ClientId(bytes(range(16)))
 
 
 def letter(seq: int, who: str = "ada") -> Call:
-    return Call(64, seq, False, "submit", raw(msgspec.msgpack.encode(Line(who, seq))), letter=True)
+    return Call(64, seq, False, "submit", msgspec.Raw(msgspec.msgpack.encode(Line(who, seq))), letter=True)
 
 
 def put(bag: Bag, call: Call) -> None:
     assert bag.make_room(len(bytes(call.body)))
-    bag.put(call)
+    bag.put(pack(call))
 
 
 def content(place: Place) -> bytes:
@@ -347,7 +381,7 @@ def test_a_bag_that_nobody_understands_is_left_and_holds_nobody_up(tmp_path: Pat
     place = Place.of(tmp_path / "c.db")
     place.database.touch()
     bag = Bag(place, CLIENT)
-    put(bag, Call(64, 1, False, "of the future", raw(b"\xc0"), letter=True))
+    put(bag, Call(64, 1, False, "of the future", msgspec.Raw(b"\xc0"), letter=True))
     bag.close(remove=False)
 
     async def scenario() -> None:

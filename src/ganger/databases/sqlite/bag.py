@@ -30,7 +30,7 @@ from typing import Final
 from ganger.core.errors import StoreBroken
 from ganger.databases.sqlite.place import Place
 from ganger.databases.sqlite.unit import ClientId
-from ganger.databases.sqlite.wire import Call, Malformed, pack, unpack
+from ganger.databases.sqlite.wire import Call, Malformed, unpack
 from ganger.runtime.disk import sync_folder
 
 _CHECK: Final = struct.Struct(">I")
@@ -79,12 +79,12 @@ class Bag:
         if end > self._length:
             self._stretch(end)
 
-    def put(self, call: Call) -> None:
-        """Write a letter behind the others, into space that was laid out: from now on it survives whatever happens.
+    def put(self, frame: bytes) -> None:
+        """Write a packed call behind the others, into space that was laid out: now it survives whatever happens.
 
         StoreBroken: the disk failed, and it may or may not be there.
         """
-        letter = _seal(call)
+        letter = _CHECK.pack(zlib.crc32(frame)) + frame
         try:
             if os.pwrite(self._file, letter, self._end) != len(letter):
                 raise OSError("it was written in part")
@@ -127,11 +127,6 @@ def _give_to_owner_of(database: Path, bag: int) -> None:
     user = database.stat()
     if user.st_uid != os.geteuid():
         os.fchown(bag, user.st_uid, user.st_gid)
-
-
-def _seal(call: Call) -> bytes:
-    frame = pack(call)
-    return _CHECK.pack(zlib.crc32(frame)) + frame
 
 
 def read_letters(content: bytes) -> Iterator[Call]:

@@ -33,8 +33,9 @@ class Inbox:
         self.closed = False
         self.express: Callable[[Unit], bool] | None = None
         """A shorter way for a unit, on the thread that posts it; False sends it the long way."""
-        self.lend: Callable[[Blocked], None] | None = None
-        """Lets a thread that has nothing to do but wait take its answer in by itself; it may come back without one."""
+        self.lend: Callable[[Blocked, int], None] | None = None
+        """Lets a thread that has nothing to do but wait take its answer in by itself, while one comes within so many
+        milliseconds; it may come back without one."""
 
     def __len__(self) -> int:
         return len(self._units)

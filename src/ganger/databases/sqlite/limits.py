@@ -21,6 +21,8 @@ class Limits:
     letters: int = 256
     """Letters of one process that may be on their way at once; beyond them a caller waits for its answer."""
     letter_bytes: int = 16 * 1024
+    letter_patience_ms: int = 3
+    """For so long the answer to a letter is waited for that comes so long after the last, before its bag is written."""
     frame_bytes: int = 64 * MEBIBYTE
     unsent_bytes: int = 64 * MEBIBYTE
     """Answers kept for a peer that does not read; beyond it the peer is cut, connects again and asks again."""

@@ -41,6 +41,7 @@ from ganger.databases.sqlite.wire import (
     Reply,
     Unlisten,
     Wake,
+    body_of_call,
     error_of,
 )
 
@@ -95,15 +96,18 @@ class Link:
         self._desk.inbox.express = self._send_at_once
         self._desk.inbox.lend = self._lend
 
-    def _lend(self, blocked: Blocked) -> None:
-        """On a thread that waits: take in what comes until its answer is there, or something needs this link's own."""
+    def _lend(self, blocked: Blocked, most: int) -> None:
+        """On a thread that waits: take in what comes until its answer is there, or something needs this link's own.
+
+        It comes back without an answer when so many milliseconds have passed without a word.
+        """
         with self._lock:
             if self._is_lent or not self._is_open or self._seat is not None or blocked.told:
                 return
             self._is_lent = True
             self._selector.unregister(self._stream.sock)
         try:
-            while not self._needs_own(blocked) and self._lent.poll(self._desk.limits.answer_ms):
+            while not self._needs_own(blocked) and self._lent.poll(most):
                 with self._lock:
                     self._hear()
         except (Gone, Malformed):
@@ -131,12 +135,14 @@ class Link:
                 return False
             self._announce()
             self._send(unit)
-            # The serving thread notices the end of a connection by itself, and sends the unit again.
-            with contextlib.suppress(Gone):
-                self._stream.flush()
+            try:
+                whole = self._stream.flush()
+            except Gone:
+                # The serving thread notices the end of a connection by itself, and sends the unit again.
+                whole = False
             self._desk.probe("link.sent")
             self._post.deliver()
-            heard = (self._has_deadline or unit.body) and not self._stream.unsent
+            heard = (self._has_deadline or unit.letter) and whole
         if not heard:
             self._desk.inbox.ring()
         return True
@@ -144,7 +150,7 @@ class Link:
     def _is_free(self, unit: Unit) -> bool:
         if not self._is_open or self._stream.unsent:
             return False
-        return bool(unit.body) or (len(self._outstanding) < _FEW and bool(self._outstanding.room))
+        return unit.letter or (len(self._outstanding) < _FEW and bool(self._outstanding.room))
 
     def _is_over(self) -> bool:
         inbox = self._desk.inbox
@@ -159,7 +165,7 @@ class Link:
         oldest = Moment(self._desk.clock.now() - self._desk.limits.resend_ms)
         self._abandon(self._outstanding.give_up(oldest))
         for sent in self._outstanding.in_order():
-            self._stream.add(_call(sent, again=True))
+            self._stream.add(_call_again(sent))
         self._announce()
         self._stream.flush()
         self._desk.probe("link.resent")
@@ -206,7 +212,10 @@ class Link:
     def _send(self, unit: Unit) -> None:
         if unit.identity is not None:
             sent = self._outstanding.add_letter(unit, unit.identity, self._desk.clock.now())
-            self._stream.add(_call(sent, again=unit.again))
+            if unit.again:
+                self._stream.add(_call_again(sent))
+            else:
+                self._stream.add_packed(unit.frame)
             return
         try:
             self._desk.catalogue.find(unit.operation)
@@ -217,7 +226,8 @@ class Link:
             unfit = StoreError(f"the request does not fit {unit.operation!r}: {error}", name=unit.operation)
             unit.waiter.tell(Outcome(error=unfit), self._post)
         else:
-            self._stream.add(_call(self._outstanding.add(unit, body, self._desk.clock.now()), again=False))
+            sent = self._outstanding.add(unit, body, self._desk.clock.now())
+            self._stream.add(Call(sent.slot, sent.seq, False, unit.operation, msgspec.Raw(body)))
 
     def _announce(self) -> None:
         """Tell the owner which topics somebody here listens to now."""
@@ -325,6 +335,7 @@ class Link:
         self._stream.close()
 
 
-def _call(sent: Sent, *, again: bool) -> Call:
+def _call_again(sent: Sent) -> Call:
     unit = sent.unit
-    return Call(sent.slot, sent.seq, again, unit.operation, msgspec.Raw(sent.body), letter=bool(unit.body))
+    body = body_of_call(unit.frame) if unit.letter else msgspec.Raw(sent.body)
+    return Call(sent.slot, sent.seq, True, unit.operation, body, letter=unit.letter)

@@ -11,7 +11,7 @@ from ganger.databases.sqlite.unit import ClientId, Identity, Unit
 
 
 class Sent(NamedTuple):
-    """A unit on its way, as it was first sent."""
+    """A unit on its way, as it was first sent; of a letter `body` is nothing, its unit has the whole call."""
 
     unit: Unit
     slot: int
@@ -48,7 +48,7 @@ class Outstanding:
 
     def add_letter(self, unit: Unit, identity: Identity, now: Moment) -> Sent:
         """A letter has its own slot and number, which its bag knows too."""
-        sent = Sent(unit, identity.slot, identity.seq, unit.body, now)
+        sent = Sent(unit, identity.slot, identity.seq, b"", now)
         self._letters[sent.slot] = sent
         return sent
 

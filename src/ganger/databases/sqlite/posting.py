@@ -3,6 +3,10 @@
 The first few units of a process are called for like any other: to make a bag costs more than a few answers. While this
 process owns the file it has no bag at all, since there is no way to spare.
 
+A letter that comes alone, some time after the last, is run at once by an owner that has nothing else to do, and that
+takes longer if the disk has to sync the bag beside it. So its answer is waited for, for some milliseconds, and the bag
+is written only if none came: then the next ones are not kept waiting.
+
 A letter whose answer is that it could not be run now (the disk is full, the owner is gone) is sent again until it is
 run: it was acknowledged. While there is such a letter, or no room for another, units are called for like any other, so
 that the caller hears what is the matter.
@@ -10,14 +14,20 @@ that the caller hears what is the matter.
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from msgspec import Raw
+
+from ganger.core.clock import Moment
 from ganger.core.errors import StoreClosed
 from ganger.databases.sqlite.bag import Bag
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import PASSING
 from ganger.databases.sqlite.unit import Blocked, Identity, Outcome, Post, Unit
-from ganger.databases.sqlite.wire import Call, raw
+from ganger.databases.sqlite.wire import Call, pack
+
+_WARY: Final = 8
+"""So many are written at once after one that waited in vain."""
 
 
 class Letter(Blocked):
@@ -50,6 +60,8 @@ class Posting:
         self._waiting: list[Unit] = []
         self._seq = 0
         self._asked = 0
+        self._last = Moment(0)
+        self._wary = 0
         self._is_closed = False
 
     def post(self, operation: str, request: Any) -> Letter:
@@ -58,7 +70,7 @@ class Posting:
         if not self._put(letter, operation, request):
             self._call(Unit(operation, request, letter))
             if (lend := self._desk.inbox.lend) is not None:
-                lend(letter)
+                lend(letter, self._desk.limits.answer_ms)
             letter.wait(None)
         return letter
 
@@ -66,36 +78,51 @@ class Posting:
         """Into the bag and on its way, if it can go by letter."""
         with self._lock:
             self._asked += 1
-            if self._asked <= self._desk.limits.letters_after or self._owns() or not self._has_room():
+            if self._asked <= self._desk.limits.letters_after or self._owns():
                 return False
             body = self._desk.catalogue.encode(request)
-            if len(body) > self._desk.limits.letter_bytes or not self._bag.make_room(len(body)):
+            if len(body) > self._desk.limits.letter_bytes or (identity := self._take_identity(len(body))) is None:
                 return False
-            self._send(letter, operation, request, body)
+            self._send(letter, operation, request, identity, body)
         return True
 
-    def _send(self, letter: Letter, operation: str, request: Any, body: bytes) -> None:
-        """On its way first: while this thread waits for the disk, the owner may already have it."""
-        identity = self._take_identity()
-        unit = letter.unit = Unit(operation, request, letter, identity, letter=True, body=body)
+    def _send(self, letter: Letter, operation: str, request: Any, identity: Identity, body: bytes) -> None:
+        """On its way first: while this thread waits for the disk, the owner may already have it, or have run it."""
+        frame = pack(Call(identity.slot, identity.seq, False, operation, Raw(body), letter=True))
+        unit = letter.unit = Unit(operation, request, letter, identity, letter=True, frame=frame)
         try:
             self._call(unit)
         except StoreClosed:
             self._drop(unit)
             raise
-        self._bag.put(Call(identity.slot, identity.seq, False, operation, raw(body), letter=True))
-        self._desk.probe("bag.put")
+        if not self._was_run(letter):
+            self._bag.put(frame)
+            self._desk.probe("bag.put")
+        self._last = self._desk.clock.now()
 
-    def _has_room(self) -> bool:
+    def _was_run(self, letter: Letter) -> bool:
+        """Wait for the answer to a letter that comes alone. Without one nothing is known, and the bag is written."""
+        patience = self._desk.limits.letter_patience_ms
+        if self._wary or not patience or self._desk.clock.now() - self._last < patience:
+            self._wary -= self._wary > 0
+            return False
+        if (lend := self._desk.inbox.lend) is not None:
+            lend(letter, patience)
+        if not letter.told:
+            self._wary = _WARY
+        return letter.told
+
+    def _take_identity(self, size: int) -> Identity | None:
+        """For a letter of this size; None if there is no room for it now."""
         with self._changed:
             if self._bag.is_full:
                 self._changed.wait_for(lambda: not self._open, self._desk.limits.flush_ms / 1000)
             if not self._open:
                 self._bag.empty()
-            return bool(self._free) and not self._waiting and not self._bag.is_full and not self._is_closed
-
-    def _take_identity(self) -> Identity:
-        with self._changed:
+            if not self._free or self._waiting or self._bag.is_full or self._is_closed:
+                return None
+            if not self._bag.make_room(size):
+                return None
             self._seq += 1
             self._open += 1
             return Identity(self._desk.client, self._free.pop(), self._seq)

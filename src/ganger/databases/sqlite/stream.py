@@ -36,6 +36,10 @@ class Stream:
         """Put a frame behind what is not sent yet; `flush` sends."""
         self._out += pack(frame)
 
+    def add_packed(self, frame: bytes) -> None:
+        """As `add`, of one that is packed already."""
+        self._out += frame
+
     def flush(self) -> bool:
         """Send what the socket takes; True when nothing is left."""
         try:

@@ -112,10 +112,6 @@ def pack(frame: Frame) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def raw(body: bytes) -> msgspec.Raw:
-    return msgspec.Raw(body)
-
-
 def refuse(error: GangerError) -> Refused:
     return Refused(*encode(error))
 
@@ -131,6 +127,14 @@ def error_of(frame: Refused | Failure) -> GangerError:
 def unpack(frame: bytes) -> Frame:
     """The frame that `pack` made these bytes of."""
     return _decode(memoryview(frame)[_LENGTH.size :])
+
+
+def body_of_call(frame: bytes) -> msgspec.Raw:
+    """What a packed call asks for."""
+    call = unpack(frame)
+    if not isinstance(call, Call):
+        raise Malformed(f"{type(call).__name__} is no call")
+    return call.body
 
 
 class Parser:
