@@ -12,7 +12,7 @@ from ganger.core.node import DEFAULT_LEASE, PATIENT_LEASE, NodeState, Registrati
 from ganger.core.outcome import Fail, Outcome, Succeed
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED
-from ganger.core.task import PLUGIN, Claimed, Task
+from ganger.core.task import PLUGIN, Claimed, Eager, Task
 from ganger.engine.blob import Blobs
 from ganger.engine.engine import Engine
 from ganger.engine.settle import Settled
@@ -164,7 +164,7 @@ class EngineSource:
         if notes:
             await self._engine.write(notes)
 
-    async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
+    async def wait(self, node: NodeId, most: int, *, start: bool, eager: Eager | None = None) -> Sequence[Claimed]:
         if self._unhear is None:
             self._unhear = self._engine.store.listen((QUEUES_TOPIC, RESET_TOPIC), self._hear_queues)
         # Whatever changes from here on ends the wait.
@@ -174,7 +174,7 @@ class EngineSource:
                     await self._engine.nodes.register(self._registration())
                 queues = await self._queues()
                 if queues:
-                    return await self._engine.wait_claim(self._claim(node, queues, most, start))
+                    return await self._engine.wait_claim(self._claim(node, queues, most, start), eager=eager)
                 await asyncio.get_running_loop().create_future()
         except TimeoutError:
             pass

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ganger.core.clock import Moment, Wall
 from ganger.core.graph import Edge, Join
@@ -94,6 +94,29 @@ class Claimed(NamedTuple):
     @property
     def lease(self) -> Lease:
         return Lease(self.id, self.fence, self.holder, self.until)
+
+
+class Eager(Protocol):
+    """Whoever waits for tasks and would begin them the moment they are its own, before it is told of them."""
+
+    def prepare(self, claimed: Sequence[Claimed]) -> None:
+        """They are claimed, but that is not safe yet: get ready, with no effect that anybody could see.
+
+        This, `begin` and `forget` are called on one thread, which may be any, and must not take long.
+        """
+        ...
+
+    def begin(self, claimed: Sequence[Claimed]) -> None:
+        """They are safe: begin what was prepared. They are the answer that is waited for, begun or not."""
+        ...
+
+    def forget(self) -> None:
+        """What was prepared, if anything was, is not claimed after all."""
+        ...
+
+    def keep(self, claimed: Sequence[Claimed]) -> bool:
+        """On the event loop: nobody waits for this answer any more. True if they are kept, because they were begun."""
+        ...
 
 
 class Task(NamedTuple):

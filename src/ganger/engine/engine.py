@@ -10,7 +10,7 @@ from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.outcome import Outcome, Release
 from ganger.core.queue import Counts
-from ganger.core.task import Claimed, NewTask, Task
+from ganger.core.task import Claimed, Eager, NewTask, Task
 from ganger.engine import (
     again,
     audit,
@@ -129,16 +129,17 @@ class Engine:
         check_claim(claim, self.limits)
         return (await self._desk.exchange(Exchange(claim=claim))).claimed
 
-    async def wait_claim(self, claim: Claim, timeout: float | None = None) -> list[Claimed]:
+    async def wait_claim(self, claim: Claim, timeout: float | None = None, eager: Eager | None = None) -> list[Claimed]:
         """Lease something as soon as there is something; nothing when the time (seconds) is up.
 
-        Those who wait are served in the order in which they came. Raises as `claim` does.
+        Those who wait are served in the order in which they came. Who is `eager` may be asked to begin before this
+        returns, if the store can do that. Raises as `claim` does.
         Uses: listen, directory, exchange.
         """
         check_claim(claim, self.limits)
         if not claim.queues or claim.ids:
             raise BadInput("only a claim of queues can wait; ids are claimed at once or not", field="queues")
-        return await self._line.wait(claim, timeout)
+        return await self._line.wait(claim, timeout, eager)
 
     async def settle(self, items: Sequence[tuple[Claimed, Outcome]], claim: Claim | None = None) -> Settled:
         """Say how attempts ended, each by itself, and lease the next, in one step.

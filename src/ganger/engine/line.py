@@ -23,7 +23,8 @@ Whoever waits for one task after the other waits for two commits each time: the 
 that claims it. A store may take the question of a party beforehand and answer it in the commit that brings something.
 So when nobody has anything to ask, the eldest of each party *attends*: its question is left with the store. Nothing
 relies on it. The wake-up comes all the same, and whoever asks takes the question back first; if it is too late for
-that, the answer is handed out, or given back if nobody waits any more.
+that, the answer is handed out, or given back if nobody waits any more. Who is *eager* hears of the answer on the
+store's own thread and may begin at once; what it has begun it keeps, even if it waits no more.
 
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
 elsewhere (the slots of a node are shared by all queues), so they look again at most once a second while anything
@@ -39,7 +40,7 @@ from typing import Final
 
 from ganger.core.clock import Clock
 from ganger.core.errors import StoreError
-from ganger.core.task import Claimed
+from ganger.core.task import Claimed, Eager
 from ganger.engine.claim import Desk
 from ganger.engine.nodes import Nodes
 from ganger.engine.party import Party, Question, Waiter
@@ -89,10 +90,10 @@ class Line:
         self._hear(QUEUES_TOPIC)
         self._hear(RESET_TOPIC)
 
-    async def wait(self, claim: Claim, timeout: float | None) -> list[Claimed]:
+    async def wait(self, claim: Claim, timeout: float | None, eager: Eager | None = None) -> list[Claimed]:
         """What the claim gets, as soon as it gets something; nothing when the time (seconds) is up."""
         await self._queues.all()
-        waiter = Waiter(next(self._tickets), claim)
+        waiter = Waiter(next(self._tickets), claim, eager)
         party = self._enter(waiter)
         self._serve_soon([party])
         if self._serving is None:
@@ -125,7 +126,11 @@ class Line:
     def _return(self, waiter: Waiter) -> None:
         """The answer came, but the one who waited was cancelled before it could take it."""
         if waiter.answer.done() and not waiter.answer.cancelled() and waiter.answer.exception() is None:
-            self._desk.give_back(waiter.answer.result())
+            self._give_back(waiter, waiter.answer.result())
+
+    def _give_back(self, waiter: Waiter, claimed: list[Claimed]) -> None:
+        if not waiter.keeps(claimed):
+            self._desk.give_back(claimed)
 
     def _enter(self, waiter: Waiter) -> Party:
         key, personal = self._kin(waiter.claim)
@@ -229,7 +234,7 @@ class Line:
             if party.question is None and not party.streaming and (waiter := party.eldest()) is not None:
                 number = next(self._tickets)
                 told = partial(self._take_answer, party, waiter, number)
-                take_back = self._attentive.attend(Exchange(claim=waiter.claim), party.topics, told)
+                take_back = self._attentive.attend(Exchange(claim=waiter.claim), party.topics, told, waiter.eager)
                 party.question = Question(number, waiter, take_back)
 
     def _take_answer(self, party: Party, waiter: Waiter, number: int, reply: Exchanged | None) -> None:
@@ -292,7 +297,7 @@ class Line:
         party.served()
         party.leave(waiter)
         if waiter.answer.done():
-            self._desk.give_back(reply.claimed)
+            self._give_back(waiter, reply.claimed)
         else:
             waiter.answer.set_result(reply.claimed)
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ganger.core.clock import Wall
 from ganger.core.ids import NodeId
-from ganger.core.task import Claimed
+from ganger.core.task import Claimed, Eager
 from ganger.engine.store import Claim, Exchanged
 
 WIDEST: Final = 64
@@ -20,12 +20,13 @@ SPEAK_FOR_ALL: Final = 2
 class Waiter:
     """One who waits. `late`: its time was up while it asked, so it takes what it gets."""
 
-    __slots__ = ("answer", "asking", "claim", "late", "party", "ticket")
+    __slots__ = ("answer", "asking", "claim", "eager", "late", "party", "ticket")
 
-    def __init__(self, ticket: int, claim: Claim) -> None:
+    def __init__(self, ticket: int, claim: Claim, eager: Eager | None = None) -> None:
         self.ticket = ticket
         self.party: Party | None = None
         self.claim = claim
+        self.eager = eager
         self.answer: asyncio.Future[list[Claimed]] = asyncio.get_running_loop().create_future()
         self.asking = False
         self.late = False
@@ -35,6 +36,10 @@ class Waiter:
             self.late = True
         elif not self.answer.done():
             self.answer.set_result([])
+
+    def keeps(self, claimed: list[Claimed]) -> bool:
+        """An answer that came too late is taken after all if it was begun."""
+        return self.eager is not None and self.eager.keep(claimed)
 
 
 class Question(NamedTuple):

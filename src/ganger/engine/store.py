@@ -38,7 +38,7 @@ from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.node import Node
 from ganger.core.queue import Counts
-from ganger.core.task import Task
+from ganger.core.task import Eager, Task
 from ganger.engine.request import (
     AS_IT_SAYS,
     SHOWN_PARENTS,
@@ -170,13 +170,17 @@ class Attentive(Protocol):
     """What a store may offer besides: a claim that is left with it, and made in the very step that brings the tasks."""
 
     def attend(
-        self, request: Exchange, topics: Sequence[str], told: Callable[[Exchanged | None], None]
+        self,
+        request: Exchange,
+        topics: Sequence[str],
+        told: Callable[[Exchanged | None], None],
+        eager: Eager | None = None,
     ) -> Callable[[], bool]:
         """Make this exchange, once, in the next step that wakes one of the topics, if this process makes that step.
 
         Nobody may rely on it: whoever attends listens to the topics too. `told` is called with the reply, or with None
-        if it failed, before the topics are told. Returns what takes the request back: False if it was made, or is
-        being made.
+        if it failed, before the topics are told. `eager` hears of what was claimed even before that, on a thread of the
+        store. Returns what takes the request back: False if it was made, or is being made.
         """
         ...
 

@@ -16,6 +16,7 @@ from ganger.core.lease import trusted_until
 from ganger.core.outcome import Killed, Release
 from ganger.core.state import Status
 from ganger.core.task import Claimed
+from ganger.node.beginning import Early
 from ganger.node.executor import Assignment, BatchExecutor, Ended, Executor, Run
 from ganger.node.hands import KILLED_EARLY, Hand, Hands, Key, Wish
 from ganger.node.keeping import Keeper
@@ -52,10 +53,9 @@ class Carrier:
         self.touched = asyncio.Event()
         self._backlog: deque[Hand] = deque()
         self._seats = Seats(means.options.slots)
-        self._launching = 0
-        self._is_deep = False
+        self._launching, self._is_deep, self._is_closed = 0, False, False
         self._jobs: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+        self.early = Early(batch, lambda: not (self._takes_nothing or self._options.trace), self.take)
 
     @property
     def claims_started(self) -> bool:
@@ -90,6 +90,7 @@ class Carrier:
 
     def take(self, claimed: Sequence[Claimed]) -> None:
         """Begin these as soon as there is a slot; what came too late, is too much or of no kind of ours goes back."""
+        is_begun = self.early.pick(claimed)
         kinds = dict.fromkeys(one.kind for one in claimed)
         if kinds:
             # Nobody knows what the next claim brings: as long as it is all for batches, as much as they take is asked.
@@ -97,7 +98,7 @@ class Carrier:
         for kind in kinds:
             some = [one for one in claimed if one.kind == kind] if len(kinds) > 1 else claimed
             executor, batch = _find(self._executors, kind), _find(self._batch, kind)
-            if self._takes_nothing or not (executor or batch):
+            if (self._takes_nothing and not is_begun) or not (executor or batch):
                 self._give_back(some, Release() if self._takes_nothing else Release(_BACK_OFF))
             elif batch is None:
                 self._queue(some, executor)
@@ -226,11 +227,9 @@ class Carrier:
 
     def close(self) -> None:
         """Begin nothing more; what has not begun goes back."""
-        if self._is_closed:
-            return
-        self._is_closed = True
+        was_closed, self._is_closed = self._is_closed, True
         self._return_backlog()
-        for batch in self._batch:
+        for batch in () if was_closed else self._batch:
             self._spawn(batch.close, give_back=True)
 
     def retreat(self) -> None:

@@ -63,7 +63,8 @@ class Claiming(Service):
         taken: Sequence[Claimed] = ()
         try:
             async with asyncio.timeout(None) as self._asking:
-                taken = await self._source.wait(self._session.node, most, start=self._carrier.claims_started)
+                started = self._carrier.claims_started
+                taken = await self._source.wait(self._session.node, most, start=started, eager=self._carrier.early)
         except TimeoutError:
             # It was interrupted. What it was given at that very moment goes back; if that fails, a beat finds it.
             self._session.is_doubtful = True

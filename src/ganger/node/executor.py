@@ -160,6 +160,21 @@ class BatchExecutor(Protocol):
         """
         ...
 
+    def prepare(self, claimed: Sequence[Claimed]) -> bool:
+        """Get ready to run these, before the loop hears of them; False if that cannot be, or one is of another kind.
+
+        See core.task.Eager.
+        """
+        ...
+
+    def begin(self) -> None:
+        """Run what was prepared. It is named to `start` soon, and before that nothing is told of it."""
+        ...
+
+    def forget(self) -> None:
+        """Do not run what was prepared."""
+        ...
+
     async def stop(self, task: TaskId, fence: Fence, reason: str) -> None:
         """End one: what has not begun is dropped and told as released, what runs is ended with its process."""
         ...

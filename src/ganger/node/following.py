@@ -69,7 +69,8 @@ class Following:
         if not self._followed:
             return
         for hand in hands:
-            if hand.claimed.id in self._followed and hand.key not in self._closed and (readers := _open(hand)):
+            is_followed = hand.claimed.id in self._followed and not hand.is_over
+            if is_followed and hand.key not in self._closed and (readers := _open(hand)):
                 self._shipments.setdefault(hand.key, _Shipment(hand, self)).begin(readers)
 
     def inherit(self, key: Key) -> None:

@@ -15,7 +15,7 @@ from ganger.core.ids import NodeId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.node import Registration, Vitals
 from ganger.core.outcome import Outcome
-from ganger.core.task import Claimed
+from ganger.core.task import Claimed, Eager
 
 
 class Joined(NamedTuple):
@@ -78,10 +78,11 @@ class WorkSource(Protocol):
         """
         ...
 
-    async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
+    async def wait(self, node: NodeId, most: int, *, start: bool, eager: Eager | None = None) -> Sequence[Claimed]:
         """Claim as soon as there is something; returns empty when the queues changed and it is worth asking again.
 
-        Waited for by one at a time. If it is cancelled, what it was given at that moment goes back.
+        Waited for by one at a time. If it is cancelled, what it was given at that moment goes back, unless it was begun
+        by whoever is `eager`, which a source may or may not ask.
         """
         ...
 

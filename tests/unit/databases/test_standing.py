@@ -1,6 +1,7 @@
 """Units that wait for a topic, and are run in the very transaction that wakes it."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from ganger.core.errors import DuplicateKey, StoreBroken
 from ganger.databases.sqlite.shared import SharedFile
 from ganger.databases.sqlite.standing import Standing
-from ganger.databases.sqlite.unit import Blocked, Outcome, Unit
+from ganger.databases.sqlite.unit import Called, Outcome, Unit
 from ganger.testing import Fault, FaultVfs
 from tests.unit.databases.counter import Counted, Line, lines, opened
 
@@ -83,16 +84,90 @@ def test_one_whose_group_was_lost_stands_on(tmp_path: Path) -> None:
 
 
 def test_a_unit_is_taken_by_one_side_alone() -> None:
-    standing = Standing()
-    unit = Unit("settle", None, Blocked())
-    take_back = standing.add(["a", "b"], unit)
+    standing, loop = Standing(), asyncio.new_event_loop()
+    waiter = Called(loop, lambda _: None)
+    take_back = standing.add(["a", "b"], "settle", None, waiter)
     assert standing.take(["c"]) == []
     (stood,) = standing.take(["b", "c"])
-    assert stood.unit is unit
+    assert stood.unit == Unit("settle", None, waiter)
     assert not take_back()
     standing.put_back([stood])
     assert take_back()
     assert standing.take(["a"]) == []
+    loop.close()
+
+
+class Hurried:
+    """Keeps what it hears of a unit, and on which thread; it may refuse to hear."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.heard: list[tuple[str, object]] = []
+        self.threads: set[int] = set()
+        self._refuses = refuses
+
+    def _hear(self, word: str, value: object) -> None:
+        self.heard.append((word, value))
+        self.threads.add(threading.get_ident())
+        if self._refuses:
+            raise RuntimeError(word)
+
+    def near(self, outcome: Outcome) -> None:
+        self._hear("near", outcome.value)
+
+    def safe(self, outcome: Outcome) -> None:
+        self._hear("safe", outcome.value)
+
+    def void(self) -> None:
+        self._hear("void", None)
+
+
+def stand_in_haste(file: SharedFile, haste: Hurried) -> None:
+    told = lambda outcome: haste.heard.append(("told", outcome.value))  # noqa: E731
+    file.stand("settle", Line("bob", 1), ["line:ada"], told, haste)
+
+
+def test_who_is_in_haste_hears_before_and_after_the_commit_on_the_thread_that_serves(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        haste = Hurried()
+        async with opened(tmp_path / "c.db") as owner:
+            stand_in_haste(owner, haste)
+            await owner.call("submit", Line("ada", 1))
+            await asyncio.sleep(0)
+            assert haste.heard == [("near", 2), ("safe", 2), ("told", 2)]
+            assert threading.get_ident() not in haste.threads
+
+    asyncio.run(scenario())
+
+
+def test_who_is_in_haste_hears_that_the_commit_failed_and_the_unit_stands_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        haste, vfs = Hurried(), FaultVfs("haste")
+        async with opened(tmp_path / "c.db", vfs=vfs.name) as owner:
+            stand_in_haste(owner, haste)
+            vfs.arm(Fault("xSync", error=apsw.SQLITE_IOERR_FSYNC, suffix="-wal"))
+            with pytest.raises(StoreBroken):
+                await owner.call("submit", Line("ada", 1))
+            assert haste.heard == [("near", 2), ("void", None)]
+            await owner.call("submit", Line("ada", 2))
+            await asyncio.sleep(0)
+            assert [word for word, _ in haste.heard[2:]] == ["near", "safe", "told"]
+
+    asyncio.run(scenario())
+
+
+def test_whose_haste_fails_harms_nobody(tmp_path: Path) -> None:
+    failures: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
+        haste = Hurried(refuses=True)
+        async with opened(tmp_path / "c.db") as owner:
+            stand_in_haste(owner, haste)
+            assert await owner.call("submit", Line("ada", 1)) == 1
+            assert await owner.read(lines) == [("ada", 1), ("bob", 1)]
+
+    asyncio.run(scenario())
+    assert [str(failure) for failure in failures] == ["near", "safe"]
 
 
 def test_one_whose_answer_cannot_be_taken_in_keeps_nobody_from_his(tmp_path: Path) -> None:

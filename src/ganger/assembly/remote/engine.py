@@ -21,7 +21,7 @@ from ganger.core.event import Event
 from ganger.core.ids import Fence, NodeId, Position, QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.outcome import Outcome, Release
-from ganger.core.task import Claimed, NewTask
+from ganger.core.task import Claimed, Eager, NewTask
 from ganger.engine import explain, family, live, paging
 from ganger.engine.audit import Verified
 from ganger.engine.blob import BlobRef
@@ -86,7 +86,7 @@ class RemoteEngine(Engine):
     async def claim(self, claim: Claim) -> list[Claimed]:
         return (await self.settle([], claim)).claimed
 
-    async def wait_claim(self, claim: Claim, timeout: float | None = None) -> list[Claimed]:
+    async def wait_claim(self, claim: Claim, timeout: float | None = None, eager: Eager | None = None) -> list[Claimed]:
         """One wait at the server, which may end before the time is up."""
         if not claim.queues or claim.ids:
             raise BadInput("only a claim of queues can wait; ids are claimed at once or not", field="queues")

@@ -8,7 +8,7 @@ from ganger.core.clock import Clock, Moment
 from ganger.core.ids import NodeId
 from ganger.core.lease import Lease
 from ganger.core.outcome import Release
-from ganger.core.task import Claimed
+from ganger.core.task import Claimed, Eager
 from ganger.node.source import Finished, Taken
 
 
@@ -38,7 +38,7 @@ class RemoteSource(EngineSource):
         taken = await super().take(node, most, start=start, finished=finished)
         return taken._replace(claimed=await self._sift(taken.claimed))
 
-    async def wait(self, node: NodeId, most: int, *, start: bool) -> Sequence[Claimed]:
+    async def wait(self, node: NodeId, most: int, *, start: bool, eager: Eager | None = None) -> Sequence[Claimed]:
         return await self._sift(await super().wait(node, most, start=start))
 
     async def _sift(self, claimed: Sequence[Claimed]) -> Sequence[Claimed]:

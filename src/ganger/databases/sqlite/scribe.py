@@ -87,7 +87,7 @@ class Scribe:
         try:
             answers, left = self._run_all(session, units)
             stood += self._standing.take(session.topics())
-            answers += [(each.unit, self._run_among(session, each.unit)) for each in stood]
+            outcomes = [self._run_stood(session, each) for each in stood]
             self._probe("scribe.before_commit")
             self._store_receipts()
             session.flush()
@@ -95,8 +95,16 @@ class Scribe:
         except Exception as error:
             self._standing.put_back(stood)
             raise self._abandon(session, error) from error
+        for each, outcome in zip(stood, outcomes, strict=True):
+            each.waiter.safe(outcome)
+            answers.append((each.unit, outcome))
         self._probe("scribe.committed_before_reply")
         return Group(answers, session.topics(), left)
+
+    def _run_stood(self, session: Session, stood: Stood) -> Outcome:
+        outcome = self._run_among(session, stood.unit)
+        stood.waiter.near(outcome)
+        return outcome
 
     def _begin(self) -> Session:
         now = self._clock.now()

@@ -25,7 +25,7 @@ from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
 from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.steward import Steward
-from ganger.databases.sqlite.unit import Awaited, Blocked, Called, ClientId, Outcome, Party, Seated, Unit, Waiter
+from ganger.databases.sqlite.unit import Awaited, Blocked, Called, ClientId, Haste, Outcome, Party, Seated, Unit, Waiter
 from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Rank
 
@@ -150,7 +150,7 @@ class SharedFile:
         blocked = Blocked()
         self._post(operation, request, blocked)
         if timeout is None and (lend := self._desk.inbox.lend) is not None:
-            lend(blocked)
+            lend(blocked, self._desk.limits.answer_ms)
         return blocked.wait(timeout)
 
     def post_blocking(self, operation: str, request: Any) -> Letter:
@@ -200,16 +200,22 @@ class SharedFile:
         return len(self._desk.standing)
 
     def stand(
-        self, operation: str, request: Any, topics: Iterable[str], told: Callable[[Outcome], None]
+        self,
+        operation: str,
+        request: Any,
+        topics: Iterable[str],
+        told: Callable[[Outcome], None],
+        haste: Haste | None = None,
     ) -> Callable[[], bool]:
         """Leave a unit that is run, once, in the very transaction that wakes one of the topics.
 
         Only if this process owns the file by then, so whoever leaves one listens to the topics too. `told` is called
-        with what became of it, on this loop, before anybody is told of the topics. Returns what takes the unit back:
-        False if it was run or is being run.
+        with what became of it, on this loop, before anybody is told of the topics; `haste` hears of it before. Returns
+        what takes the unit back: False if it was run or is being run.
         """
         self._check_process()
-        return self._desk.standing.add(topics, Unit(operation, request, Called(asyncio.get_running_loop(), told)))
+        waiter = Called(asyncio.get_running_loop(), told, haste)
+        return self._desk.standing.add(topics, operation, request, waiter)
 
     async def close(self) -> None:
         """Answer what is in flight, pass the file on, and let everything go. Idempotent."""

@@ -6,19 +6,20 @@ else: it is for units of the owner's own process, none is kept when the file pas
 listen to the topics as well. Each is run once. It is taken back or it is run, never both.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ganger.databases.sqlite.unit import Unit
+from ganger.databases.sqlite.unit import Called, Unit
 
 
 class Stood(NamedTuple):
-    """A unit and what it waits for."""
+    """A unit, what it waits for, and who waits for it."""
 
     number: int
     topics: frozenset[str]
     unit: Unit
+    waiter: Called
 
 
 class Standing:
@@ -33,10 +34,10 @@ class Standing:
     def __len__(self) -> int:
         return len(self._stood)
 
-    def add(self, topics: Iterable[str], unit: Unit) -> Callable[[], bool]:
+    def add(self, topics: Iterable[str], operation: str, request: Any, waiter: Called) -> Callable[[], bool]:
         """Returns what takes it back: True if it will not be run, False if it was or is being run."""
         number = next(self._numbers)
-        self._stood[number] = Stood(number, frozenset(topics), unit)
+        self._stood[number] = Stood(number, frozenset(topics), Unit(operation, request, waiter), waiter)
         return lambda: self._stood.pop(number, None) is not None
 
     def take(self, topics: Collection[str]) -> list[Stood]:
@@ -47,6 +48,8 @@ class Standing:
         taken = [self._stood.pop(number, None) for number in found]
         return [each for each in taken if each is not None]
 
-    def put_back(self, stood: Iterable[Stood]) -> None:
+    def put_back(self, stood: Sequence[Stood]) -> None:
         """They were not run after all."""
+        for each in stood:
+            each.waiter.void()
         self._stood.update((each.number, each) for each in stood)

@@ -3,10 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, NewType, Protocol
+from typing import Any, NamedTuple, NewType, ParamSpec, Protocol
 
 from ganger.core.errors import GangerError, StoreUnavailable
 
+P = ParamSpec("P")
 ClientId = NewType("ClientId", bytes)
 """Sixteen random bytes: one open handle in one process."""
 
@@ -47,8 +48,8 @@ class Unit(NamedTuple):
     """It may have been run before: look for its receipt."""
     letter: bool = False
     """It is safe already, and nobody waits for its reply."""
-    body: bytes = b""
-    """Of a letter: the request as it travels. It has its identity from the beginning, and nobody gives it up."""
+    frame: bytes = b""
+    """Of a letter: the call as it travels. It has its identity from the beginning, and nobody gives it up."""
 
 
 class Post:
@@ -106,18 +107,50 @@ class Awaited(NamedTuple):
         _resolve(self.future, outcome)
 
 
+class Haste(Protocol):
+    """Hears of a unit on the thread that serves the file, which waits meanwhile: it must not take long."""
+
+    def near(self, outcome: Outcome) -> None:
+        """The unit was run, and is about to be committed. Whatever is done now must be of no effect if it is not."""
+        ...
+
+    def safe(self, outcome: Outcome) -> None:
+        """It is committed, and nobody was told yet."""
+        ...
+
+    def void(self) -> None:
+        """It was not committed; it may not even have been near."""
+        ...
+
+
 class Called(NamedTuple):
     """Somebody who is called on a loop, without a turn of it in between: it must not fail, and not take long."""
 
     loop: asyncio.AbstractEventLoop
     told: Answered
+    haste: Haste | None = None
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         post.add(self.loop, self.call, outcome)
 
     def call(self, outcome: Outcome) -> None:
+        self._call(self.told, outcome)
+
+    def near(self, outcome: Outcome) -> None:
+        if self.haste is not None:
+            self._call(self.haste.near, outcome)
+
+    def safe(self, outcome: Outcome) -> None:
+        if self.haste is not None:
+            self._call(self.haste.safe, outcome)
+
+    def void(self) -> None:
+        if self.haste is not None:
+            self._call(self.haste.void)
+
+    def _call(self, told: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            self.told(outcome)
+            told(*args, **kwargs)
         except Exception as error:
             # The other answers are for others.
             self.loop.call_exception_handler({"message": "an answer could not be taken in", "exception": error})

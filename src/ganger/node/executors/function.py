@@ -17,12 +17,12 @@ from ganger.core.errors import BadInput, StoreError
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
 from ganger.core.outcome import Fail
-from ganger.core.task import Kind
+from ganger.core.task import Claimed, Kind
 from ganger.node.executor import Assignment, Ended, Told
-from ganger.node.functions.child import Errand, Stopped
+from ganger.node.functions.child import Child, Errand, Stopped
 from ganger.node.functions.crew import Crew, Post
 from ganger.node.functions.judging import release
-from ganger.node.functions.messages import Mode
+from ganger.node.functions.messages import Job, Mode
 from ganger.node.functions.note import Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.references import Resolve, has_references, open_arguments, resolve
@@ -76,6 +76,8 @@ class FunctionExecutor:
         self._seqs = count(1)
         self._resolving: set[asyncio.Task[None]] = set()
         self._on_loop: set[str] = set()
+        self._prepared: tuple[Child, list[Job]] | None = None
+        self._begun: dict[tuple[TaskId, Fence], int] = {}
         self._watched: dict[tuple[TaskId, Fence], Watch] = {}
         self._trust = Moment(0)
         self._ticking: asyncio.TimerHandle | None = None
@@ -109,6 +111,8 @@ class FunctionExecutor:
         if not assignments:
             return
         self.trust(max(self._trust, assignments[0].trusted_until))
+        if self._begun:
+            assignments = self._adopt(assignments, told)
         # One look at all: the usual spec refers to nothing and says no mode, and then none is looked at by itself.
         specs = b"\n".join([one.spec for one in assignments])
         linked = [one for one in assignments if _refers(one.spec)] if _refers(specs) else []
@@ -118,6 +122,41 @@ class FunctionExecutor:
             resolving = asyncio.get_running_loop().create_task(self._start_resolved(one, told))
             self._resolving.add(resolving)
             resolving.add_done_callback(self._resolving.discard)
+
+    def prepare(self, claimed: Sequence[Claimed]) -> bool:
+        """Only the usual spec, which refers to nothing and says no mode, and only while no function is on the loop."""
+        jobs: list[Job] = []
+        if self._prepared is not None:
+            return False
+        for one in claimed:
+            spec = one.spec
+            if one.kind != Kind.FUNCTION or spec is None or self._on_loop or _SAYS_MODE in spec or _refers(spec):
+                return False
+            jobs.append(Job(next(self._seqs), one.id, one.fence, one.attempts + 1, spec))
+        child = self._crews[self._options.mode].prepare(jobs)
+        if child is None:
+            return False
+        self._prepared = child, jobs
+        return True
+
+    def begin(self) -> None:
+        if self._prepared is not None:
+            (child, jobs), self._prepared = self._prepared, None
+            self._begun |= {(TaskId(job.task), Fence(job.fence)): job.seq for job in jobs}
+            child.begin_prepared()
+
+    def forget(self) -> None:
+        if self._prepared is not None:
+            (child, _), self._prepared = self._prepared, None
+            child.forget_prepared()
+
+    def _adopt(self, assignments: Sequence[Assignment], told: Told) -> Sequence[Assignment]:
+        """Those that run already get their errands; the others are left."""
+        keys = [(one.claimed.id, one.claimed.fence) for one in assignments]
+        seqs = [self._begun.pop(key, None) for key in keys]
+        errands = [Errand(seq, one, told) for seq, one in zip(seqs, assignments, strict=True) if seq is not None]
+        self._crews[self._options.mode].adopt(errands)
+        return [one for seq, one in zip(seqs, assignments, strict=True) if seq is None]
 
     async def _start_resolved(self, assignment: Assignment, told: Told) -> None:
         try:

@@ -17,11 +17,13 @@ from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.node.executor import Assignment, Told
 from ganger.node.functions.charge import Charge
+from ganger.node.functions.early import Early
 from ganger.node.functions.messages import (
     NODE_DECODER,
     SMALL,
     Begin,
     Done,
+    FromChild,
     Hello,
     Job,
     Mode,
@@ -88,6 +90,7 @@ class Child(asyncio.Protocol):
         self.note = Note.make(self._path, slots)
         self._slots = slots
         self._splitter = Splitter()
+        self._early = Early(self.note)
         self._files = [_open_unnamed(options.spool / f"{name}.{stream}") for stream in STREAMS]
         self._lifeline: int | None = None
         self._outbox: Outbox
@@ -118,6 +121,7 @@ class Child(asyncio.Protocol):
             os.close(memory)
         loop = asyncio.get_running_loop()
         self._jobs, _ = await loop.create_unix_connection(asyncio.Protocol, sock=jobs)
+        self._early.open(jobs, self._jobs)
         self._results, _ = await loop.create_unix_connection(lambda: self, sock=results)
         self._watch = loop.create_task(self._outlive(process), name=f"outlive {self._path.stem}")
 
@@ -136,13 +140,14 @@ class Child(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for body in self._splitter.feed(data):
-            self._hear(NODE_DECODER.decode(body))
+            for message in self._early.sift(NODE_DECODER.decode(body)):
+                self._hear(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._silent.done():
             self._silent.set_result(None)
 
-    def _hear(self, message: Hello | Done | Said) -> None:
+    def _hear(self, message: FromChild) -> None:
         match message:
             case Hello(pid=pid):
                 self.is_warm, self.pid = True, pid
@@ -161,6 +166,7 @@ class Child(asyncio.Protocol):
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await asyncio.shield(self._silent)
+        await self._early.end()
         if leftover := self._outbox.leftover():
             self._hearing.results(self, leftover)
         await self._try_to_rescue()
@@ -195,9 +201,28 @@ class Child(asyncio.Protocol):
         self.errands |= {errand.seq: errand for errand in errands}
         self.send(Begin([_job(errand) for errand in errands]))
 
+    def prepare(self, jobs: list[Job]) -> bool:
+        """On any thread: lay there what the loop does not know of yet, if nothing is in the way."""
+        return self.is_warm and self.mode is Mode.PROCESS and self._early.prepare(jobs)
+
+    def begin_prepared(self) -> None:
+        self._early.begin()
+
+    def forget_prepared(self) -> None:
+        self._early.forget()
+
+    def is_early(self, seq: int) -> bool:
+        return seq in self._early.seqs
+
+    def adopt(self, errands: Sequence[Errand]) -> None:
+        """These were begun early: what was said of them meanwhile is heard now."""
+        self.errands |= {errand.seq: errand for errand in errands}
+        for message in self._early.adopt([errand.seq for errand in errands]):
+            self._hear(message)
+
     def send(self, message: ToChild) -> None:
         if self._jobs is not None and not self._jobs.is_closing():
-            self._jobs.write(frame(message))
+            self._early.write(frame(message))
 
     def trust(self, until: Moment) -> None:
         self.note.trust = until
@@ -205,11 +230,13 @@ class Child(asyncio.Protocol):
     def quit(self) -> None:
         """It ends when it has done what it has."""
         self.is_retiring = True
+        self._early.close()
         self.send(Quit())
 
     def kill(self) -> None:
         """It ends now, with all that it started."""
         self.is_killed = True
+        self._early.close()
         self.let_go()
 
     def let_go(self) -> None:

@@ -17,7 +17,7 @@ from ganger.core.lease import Lease
 from ganger.node.executor import Ended
 from ganger.node.functions.child import Child, Errand, Hearing, Stopped
 from ganger.node.functions.judging import SUCCEEDED, end_stopped, judge, judge_dead, release
-from ganger.node.functions.messages import Drop, How, Mode, Result, Stop, Trim
+from ganger.node.functions.messages import Drop, How, Job, Mode, Result, Stop, Trim
 from ganger.node.functions.note import Executing
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.pace import Pace
@@ -78,6 +78,24 @@ class Crew:
         self._waiting.extend(errands)
         self._recruit()
         self._hand_out()
+
+    def prepare(self, jobs: list[Job]) -> Child | None:
+        """On any thread: have these ready in a process that has nothing to do, if nobody waits for it. Which it is."""
+        if self._waiting or self._is_closing:
+            return None
+        for child in self._children:
+            if not (child.errands or child.is_retiring or child.is_killed) and child.prepare(jobs):
+                return child
+        return None
+
+    def adopt(self, errands: Sequence[Errand]) -> None:
+        """These were begun before the loop knew of them."""
+        self._is_returning = self._is_closing
+        for child in self._children:
+            early = [errand for errand in errands if child.is_early(errand.seq)]
+            if early and not child.errands:
+                self._paces[child].wake(self._post.clock.now())
+            child.adopt(early)
 
     def trust(self, until: Moment) -> None:
         self._trust = until

@@ -69,6 +69,20 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
     jobs: list[Job]
 
 
+class Hold(msgspec.Struct, frozen=True, array_like=True, tag="hold"):
+    """These are about to be yours: run them when their last number is the word of the note, or at `Go`."""
+
+    jobs: list[Job]
+
+
+class Go(msgspec.Struct, frozen=True, array_like=True, tag="go"):
+    """Run what is held."""
+
+
+class Forget(msgspec.Struct, frozen=True, array_like=True, tag="forget"):
+    """What is held was never yours."""
+
+
 class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
     """Drop it if it has not begun; else tell it that it is not wanted any more."""
 
@@ -124,7 +138,7 @@ class Said(msgspec.Struct, frozen=True, array_like=True, tag="said"):
     sayings: list[tuple[int, float | None, str | None]]
 
 
-ToChild = Begin | Stop | Drop | Quit | Follow | Trim
+ToChild = Begin | Hold | Go | Forget | Stop | Drop | Quit | Follow | Trim
 FromChild = Hello | Done | Said
 
 ENCODER: Final = msgspec.msgpack.Encoder()

@@ -6,8 +6,10 @@ nobody else: the node that started it, or, when that died too, the next node of 
 file in the node's folder. The node writes into the same page until when its leases can be trusted; the process looks
 there before it begins anything, and the one that watches it looks there to know when to end it.
 
-The page is numbers of 64 bits: version, trust, cause, status, number of slots, and from the eighth on four for each
-slot: the node's number of the job (0: nothing is executed), task, fence, and when it began.
+The page is numbers of 64 bits: version, trust, cause, status, number of slots, the word (the last job of those that the
+process was told to hold: now it may run them) and whether the process sleeps and must be woken to see the word, and
+from the eighth on four for each slot: the node's number of the job (0: nothing is executed), task, fence, and when it
+began.
 """
 
 import mmap
@@ -24,6 +26,8 @@ _TRUST: Final = 1
 _CAUSE: Final = 2
 _STATUS: Final = 3
 _SLOTS: Final = 4
+_SAID: Final = 5
+_DOZES: Final = 6
 _FIRST: Final = 8
 _WIDTH: Final = 4
 _WORD: Final = 8
@@ -91,6 +95,22 @@ class Note:
     @trust.setter
     def trust(self, until: int) -> None:
         self._words[_TRUST] = until
+
+    @property
+    def word(self) -> int:
+        return self._words[_SAID]
+
+    @word.setter
+    def word(self, seq: int) -> None:
+        self._words[_SAID] = seq
+
+    @property
+    def dozes(self) -> bool:
+        return bool(self._words[_DOZES])
+
+    @dozes.setter
+    def dozes(self, is_so: bool) -> None:
+        self._words[_DOZES] = is_so
 
     @property
     def cause(self) -> Cause:

@@ -9,6 +9,9 @@ What can go wrong, and why this is right:
 - *A wake-up is lost.* The porter says that it sleeps and then looks once more; whoever adds something looks whether
   it sleeps afterwards. One of the two sees the other.
 - *A job is dropped and begun at once.* Jobs are in one queue; whoever takes one out has it, and nobody else.
+- *A job waits for a change of threads.* Who executes alone listens to the node by itself while it has nothing to do:
+  the system wakes one of the two who listen, and the porter only if the other does not. Should the porter get a job
+  while the other is about to listen, it rings for it, by the same rule as above.
 """
 
 import os
@@ -21,6 +24,7 @@ from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock
 from ganger.node.functions.context import Context
+from ganger.node.functions.idling import TAKES_TURNS, Ear, Idler
 from ganger.node.functions.messages import (
     CHILD_DECODER,
     ENCODER,
@@ -28,6 +32,9 @@ from ganger.node.functions.messages import (
     Done,
     Drop,
     Follow,
+    Forget,
+    Go,
+    Hold,
     How,
     Job,
     Quit,
@@ -39,6 +46,7 @@ from ganger.node.functions.messages import (
     Trim,
     frame,
 )
+from ganger.node.functions.note import Note
 from ganger.node.functions.outbox import Outbox
 from ganger.node.functions.track import Capture, Track
 from ganger.node.spool import SpoolKey
@@ -80,6 +88,33 @@ class Porter:
         self._sent = 0
         self._asleep = False
         self._bell, self._rope = os.pipe()
+        self._reading = threading.Lock()
+        self._splitter = Splitter()
+        self._idler: Idler | None = None
+        self._held: list[Job] = []
+
+    def listen_alone(self, note: Note) -> None:
+        """Somebody takes jobs alone, by `take_alone`. Said before `start`: who listens first is woken first."""
+        if TAKES_TURNS:
+            self._idler = Idler(self._line.jobs.fileno(), note, self._clock)
+
+    def take_alone(self) -> Job | None:
+        """The next job, for the only one who takes."""
+        if self._idler is None:
+            return self.jobs.get()
+        while True:
+            try:
+                return self.jobs.get_nowait()
+            except Empty:
+                self._idle(self._idler)
+
+    def _idle(self, idler: Idler) -> None:
+        held = self._held
+        if held and idler.hears_word(held[-1].seq):
+            with self._reading:
+                self._queue(self._take_held())
+        elif idler.wait(lambda: self.jobs.empty() and self._held is held, is_held=bool(held)) and not self._read():
+            raise ConnectionError("the node is gone")
 
     def start(self) -> None:
         threading.Thread(target=self._carry, name="porter", daemon=True).start()
@@ -155,20 +190,25 @@ class Porter:
             os._exit(1)
 
     def _carry_until_the_end(self) -> None:
-        poll = select.poll()
-        poll.register(self._line.jobs, select.POLLIN)
-        poll.register(self._bell, select.POLLIN)
-        splitter = Splitter()
+        listening = self._listen()
         while True:
-            for fd, _ in poll.poll(self._nap()):
+            for fd, _ in listening.poll(self._nap()):
                 self._asleep = False
                 if fd == self._bell:
                     os.read(self._bell, _READ)
-                elif not self._read(splitter):
+                elif not self._read():
                     return
             self._send_sayings()
             if self._outbox.count:
                 self.send()
+
+    def _listen(self) -> "Ear | select.poll":
+        if self._idler is not None:
+            return Ear(self._line.jobs.fileno(), self._bell)
+        poll = select.poll()
+        poll.register(self._line.jobs, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
+        return poll
 
     def _nap(self) -> int | None:
         self._asleep = True
@@ -177,10 +217,15 @@ class Porter:
             return _SOON
         return None
 
-    def _read(self, splitter: Splitter) -> bool:
-        data = self._line.jobs.recv(_READ)
-        for body in splitter.feed(data):
-            self._obey(CHILD_DECODER.decode(body))
+    def _read(self) -> bool:
+        """Do what the node says; False if it is gone. Two may come for the same words."""
+        with self._reading:
+            try:
+                data = self._line.jobs.recv(_READ, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return True
+            for body in self._splitter.feed(data):
+                self._obey(CHILD_DECODER.decode(body))
         return bool(data)
 
     def _send_sayings(self) -> None:
@@ -192,16 +237,27 @@ class Porter:
         match message:
             case Begin(jobs=jobs):
                 self._queue(jobs)
+            case Hold() | Go() | Forget():
+                self._obey_early(message)
             case Stop(seq=seq):
                 self._stop(seq)
             case Drop():
-                self._give_back([job for job in self._take_all() if job is not None])
+                self._give_back([*(job for job in self._take_all() if job is not None), *self._take_held()])
             case Quit():
                 self._queue([None] * self._takers)
             case Follow(seq=seq):
                 self._follow(seq)
             case Trim():
                 self._capture.trim()
+
+    def _obey_early(self, message: Hold | Go | Forget) -> None:
+        held = self._take_held()
+        match message:
+            case Hold(jobs=jobs):
+                self._held = jobs
+                self._queue(())
+            case Go():
+                self._queue(held)
 
     def _follow(self, seq: int) -> None:
         self._followed.add(seq)
@@ -214,6 +270,8 @@ class Porter:
         put = self.jobs.put
         for job in jobs:
             put(job)
+        if self._idler is not None:
+            self._idler.wake()
 
     def _take_all(self) -> list[Job | None]:
         taken: list[Job | None] = []
@@ -223,9 +281,14 @@ class Porter:
         except Empty:
             return taken
 
+    def _take_held(self) -> list[Job]:
+        held, self._held = self._held, []
+        return held
+
     def _stop(self, seq: int) -> None:
         waiting = self._take_all()
-        dropped = [job for job in waiting if job is not None and job.seq == seq]
+        dropped = [job for job in (*waiting, *self._held) if job is not None and job.seq == seq]
+        self._held = [job for job in self._held if job not in dropped]
         self._queue(job for job in waiting if job not in dropped)
         if dropped:
             self._give_back(dropped)

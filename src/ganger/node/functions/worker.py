@@ -53,6 +53,7 @@ def _claim_socket(fd: int) -> socket.socket:
 
 
 def _work_alone(porter: Porter, note: Note, clock: Clock, executor: Executor) -> None:
+    porter.listen_alone(note)
     porter.start()
     Hand(0, porter, note, clock, executor, is_alone=True).work()
 
@@ -90,10 +91,11 @@ class Hand:
 
     def _work(self) -> None:
         jobs, porter = self._porter.jobs, self._porter
+        take = porter.take_alone if self._is_alone else jobs.get
         while True:
             if jobs.empty():
                 porter.send()
-            job = jobs.get()
+            job = take()
             if job is None:
                 porter.send()
                 return

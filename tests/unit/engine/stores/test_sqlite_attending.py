@@ -1,7 +1,7 @@
 """Whoever waits for work is given it by the very commit that brings it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from ganger.core.errors import NodeGone
 from ganger.core.ids import NodeId, QueueId
 from ganger.core.node import Registration
 from ganger.core.state import Status
-from ganger.core.task import Kind, NewTask
+from ganger.core.task import Claimed, Eager, Kind, NewTask
 from ganger.engine.engine import Engine
 from ganger.engine.store import Claim, Query
 from ganger.engine.stores.sqlite import SqliteStore
@@ -53,9 +53,35 @@ async def opened(path: Path, name: str = "n") -> AsyncIterator[Shop]:
         await store.close()
 
 
-async def line_up(shop: Shop, timeout: float | None = None, most: int = 1) -> "asyncio.Task[list[int]]":
+class Hasty:
+    """Begins whatever it hears of, and keeps an account."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, list[int]]] = []
+        self.begun: set[int] = set()
+        self.kept: list[int] = []
+
+    def prepare(self, claimed: Sequence[Claimed]) -> None:
+        self.heard.append(("prepare", [one.id for one in claimed]))
+
+    def begin(self, claimed: Sequence[Claimed]) -> None:
+        self.heard.append(("begin", [one.id for one in claimed]))
+        self.begun.update(one.id for one in claimed)
+
+    def forget(self) -> None:
+        self.heard.append(("forget", []))
+
+    def keep(self, claimed: Sequence[Claimed]) -> bool:
+        is_begun = any(one.id in self.begun for one in claimed)
+        self.kept += [one.id for one in claimed] if is_begun else []
+        return is_begun
+
+
+async def line_up(
+    shop: Shop, timeout: float | None = None, most: int = 1, eager: Eager | None = None
+) -> "asyncio.Task[list[int]]":
     async def wait() -> list[int]:
-        return [one.id for one in await shop.engine.wait_claim(shop.ask(most), timeout)]
+        return [one.id for one in await shop.engine.wait_claim(shop.ask(most), timeout, eager)]
 
     waiting = asyncio.create_task(wait())
     await until(lambda: shop.store.file.standing == 1 or waiting.done(), 60)
@@ -107,6 +133,44 @@ def test_waits_that_end_at_any_instant_lose_no_task(tmp_path: Path, seed: int) -
             await shop.engine.close()
             assert await shop.count(Status.CLAIMED) == len(taken) == len(set(taken))
             assert await shop.count(Status.QUEUED) == 40 - len(taken)
+
+    asyncio.run(scenario())
+
+
+def test_who_is_eager_hears_of_its_tasks_before_the_answer_comes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path / "a.db") as shop:
+            for _ in range(5):
+                hasty = Hasty()
+                waiting = await line_up(shop, most=5, eager=hasty)
+                ids = await shop.submit(2)
+                assert await waiting == ids
+                assert hasty.heard == [("prepare", ids), ("begin", ids)]
+                assert not hasty.kept
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_an_eager_one_has_begun_is_its_own_whenever_it_leaves(tmp_path: Path, seed: int) -> None:
+    async def scenario() -> None:
+        chance, hasty = Random(seed), Hasty()
+        async with opened(tmp_path / "a.db") as shop:
+            taken: list[int] = []
+            for _ in range(40):
+                waiting = await line_up(shop, timeout=chance.choice([None, 0.002]), eager=hasty)
+                submitting = asyncio.create_task(shop.submit())
+                for _ in range(chance.randrange(200)):
+                    await asyncio.sleep(0)
+                if chance.random() < 0.5:
+                    waiting.cancel()
+                (got, _) = await asyncio.gather(waiting, submitting, return_exceptions=True)
+                taken += got if isinstance(got, list) else []
+            await shop.engine.close()
+            held = taken + hasty.kept
+            assert hasty.begun <= set(held)
+            assert await shop.count(Status.CLAIMED) == len(held) == len(set(held))
+            assert await shop.count(Status.QUEUED) == 40 - len(held)
 
     asyncio.run(scenario())
 

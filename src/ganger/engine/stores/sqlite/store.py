@@ -11,7 +11,7 @@ from ganger.core.errors import GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
-from ganger.core.task import Task
+from ganger.core.task import Eager, Task
 from ganger.databases.sqlite import Operation, Probe, Rank, Session, SharedFile, load_migrations, no_probe
 from ganger.engine.store import (
     Capabilities,
@@ -32,6 +32,7 @@ from ganger.engine.store import (
     Value,
 )
 from ganger.engine.stores.sqlite import dealing, reading
+from ganger.engine.stores.sqlite.attending import Haste
 from ganger.engine.stores.sqlite.editing import edit
 from ganger.engine.stores.sqlite.exchanging import exchange_receipt, replay_exchange
 from ganger.engine.stores.sqlite.finding import find
@@ -119,9 +120,14 @@ class SqliteStore:
         return await self.file.call_each("exchange", requests)
 
     def attend(
-        self, request: Exchange, topics: Sequence[str], told: "Callable[[Exchanged | None], None]"
+        self,
+        request: Exchange,
+        topics: Sequence[str],
+        told: "Callable[[Exchanged | None], None]",
+        eager: Eager | None = None,
     ) -> "Callable[[], bool]":
-        return self.file.stand("exchange", request, topics, lambda outcome: told(outcome.value))
+        haste = None if eager is None else Haste(eager)
+        return self.file.stand("exchange", request, topics, lambda outcome: told(outcome.value), haste)
 
     async def write(self, notes: tuple[Note, ...]) -> list[tuple[int, str]]:
         refused: list[tuple[int, str]] = await self.file.call("write", notes)
