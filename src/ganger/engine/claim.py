@@ -51,10 +51,13 @@ class Desk:
         """The store's exchange, which goes on if the caller is cancelled; what it claims then is given back."""
         return await self._outlive(self._store.exchange(request), self._return_answer)
 
-    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
-        """Several exchanges at once, each as in `exchange`; a reply or an error for each."""
-        ask = self._exchange_alone if self._sociable is None else self._sociable.exchange_each
-        return await self._outlive(ask(requests), self._return_answers)
+    async def exchange_each(
+        self, requests: Sequence[Exchange], near: Callable[[], None] | None = None
+    ) -> list[Exchanged | GangerError]:
+        """Several exchanges at once, each as in `exchange`; a reply or an error for each. `near` as in `Sociable`."""
+        sociable = self._sociable
+        asking = self._exchange_alone(requests) if sociable is None else sociable.exchange_each(requests, near)
+        return await self._outlive(asking, self._return_answers)
 
     async def _outlive(
         self, asking: Coroutine[Any, Any, T], give_back: "Callable[[asyncio.Future[T]], Coroutine[Any, Any, None]]"

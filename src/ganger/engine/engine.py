@@ -149,12 +149,16 @@ class Engine:
         """
         return await settle.settle(self._settling, items, claim)
 
-    async def settle_each(self, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
+    async def settle_each(
+        self, items: Sequence[tuple[Claimed, Outcome, Claim]], near: Callable[[], None] | None = None
+    ) -> list[Settled | GangerError]:
         """As `settle` for several holders at once, each with its one attempt and claim; a reply or an error for each.
 
-        They share a step where the store can do that. Uses: exchange, directory (crashes alone).
+        They share a step where the store can do that. `near` may be called, once, when that step is made and about to
+        be safe: whoever has something to prepare does it while the disk is at work. Uses: exchange, directory (crashes
+        alone).
         """
-        return await settle.settle_each(self._settling, items)
+        return await settle.settle_each(self._settling, items, near)
 
     async def settle_leases(self, items: Sequence[tuple[Lease, Outcome]]) -> Settled:
         """Settle for one who knows no more than leases. Uses: tasks (failures), directory, exchange."""

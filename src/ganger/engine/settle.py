@@ -1,7 +1,7 @@
 """Attempts end: outcomes become moves, and the moves and the next claim are one step of the store."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ganger.core import outcome as law
@@ -52,12 +52,14 @@ async def settle(parts: Settling, items: Sequence[tuple[Claimed, Outcome]], clai
     return await _exchange(parts, Exchange(moves, claim))
 
 
-async def settle_each(parts: Settling, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
+async def settle_each(
+    parts: Settling, items: Sequence[tuple[Claimed, Outcome, Claim]], near: Callable[[], None] | None = None
+) -> list[Settled | GangerError]:
     """Settle what several holders have done, and claim the next for each, in as few steps as the store can."""
     claims = [claim for _, _, claim in items]
     moves = await _prepare(parts, [(claimed, outcome) for claimed, outcome, _ in items], claims)
     requests = [Exchange((move,), claim) for move, claim in zip(moves, claims, strict=True)]
-    replies = await parts.desk.exchange_each(requests)
+    replies = await parts.desk.exchange_each(requests, near)
     told = (answer_or_error(_tell(parts, *pair)) for pair in zip(requests, replies, strict=True))
     return await asyncio.gather(*told) if parts.witness is not None else [await one for one in told]
 

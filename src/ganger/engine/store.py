@@ -189,8 +189,13 @@ class Attentive(Protocol):
 class Sociable(Protocol):
     """What a store may offer besides: exchanges of several holders, handed in together by one who waits for all."""
 
-    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
-        """As `Store.exchange` of each; a reply or an error for each, in their order. None fails for another's sake."""
+    async def exchange_each(
+        self, requests: Sequence[Exchange], near: Callable[[], None] | None = None
+    ) -> list[Exchanged | GangerError]:
+        """As `Store.exchange` of each; a reply or an error for each, in their order. None fails for another's sake.
+
+        `near` may be called, once, when all of them were made and are about to be safe.
+        """
         ...
 
 

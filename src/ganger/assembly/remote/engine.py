@@ -142,7 +142,9 @@ class RemoteEngine(Engine):
         claimed = [_reckon(one, asked - taken.now) for one in taken.claimed]
         return Settled(taken.refused, claimed, None if taken.next_due is None else Wall(taken.next_due), taken.waiting)
 
-    async def settle_each(self, items: Sequence[tuple[Claimed, Outcome, Claim]]) -> list[Settled | GangerError]:
+    async def settle_each(
+        self, items: Sequence[tuple[Claimed, Outcome, Claim]], near: Callable[[], None] | None = None
+    ) -> list[Settled | GangerError]:
         raise refuse("to settle for several holders at once")
 
     async def settle_leases(self, items: Sequence[tuple[Lease, Outcome]]) -> Settled:

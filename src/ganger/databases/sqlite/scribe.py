@@ -91,6 +91,9 @@ class Scribe:
             self._probe("scribe.before_commit")
             self._store_receipts()
             session.flush()
+            for unit, _ in answers:
+                if unit.near is not None:
+                    unit.near()
             self._file.connection.execute("COMMIT")
         except Exception as error:
             self._standing.put_back(stood)

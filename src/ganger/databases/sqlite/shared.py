@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,19 @@ from ganger.databases.sqlite.probes import Probe, no_probe
 from ganger.databases.sqlite.readers import Readers
 from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.steward import Steward
-from ganger.databases.sqlite.unit import Awaited, Blocked, Called, ClientId, Haste, Outcome, Party, Seated, Unit, Waiter
+from ganger.databases.sqlite.unit import (
+    Awaited,
+    Blocked,
+    Called,
+    ClientId,
+    Haste,
+    Outcome,
+    Party,
+    Seated,
+    Unit,
+    Waiter,
+    call_loop,
+)
 from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Rank
 
@@ -137,12 +150,20 @@ class SharedFile:
         self._post(operation, request, Awaited(loop, future), loop)
         return await future
 
-    async def call_each(self, operation: str, requests: Sequence[Any]) -> list[Any]:
-        """As many units at once, each as by `call`: the reply or the error of each, in their order."""
+    async def call_each(
+        self, operation: str, requests: Sequence[Any], near: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """As many units at once, each as by `call`: the reply or the error of each, in their order.
+
+        `near` may be called, on the loop and once, when the last of them was run and they are about to be durable: the
+        loop has nothing else to do while the disk is at work.
+        """
         loop = asyncio.get_running_loop()
         party = Party(loop, len(requests))
+        last = len(requests) - 1
         for seat, request in enumerate(requests):
-            self._post(operation, request, Seated(party, seat), loop)
+            told = None if near is None or seat < last else partial(call_loop, loop, near)
+            self._post(operation, request, Seated(party, seat), loop, told)
         return await party.future if requests else []
 
     def call_blocking(self, operation: str, request: Any, timeout: float | None = None) -> Any:
@@ -162,10 +183,15 @@ class SharedFile:
         return self._posting.post(operation, request)
 
     def _post(
-        self, operation: str, request: Any, waiter: Waiter, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        operation: str,
+        request: Any,
+        waiter: Waiter,
+        loop: asyncio.AbstractEventLoop | None = None,
+        near: Callable[[], None] | None = None,
     ) -> None:
         self._check_process()
-        self._desk.inbox.post(Unit(operation, request, waiter), loop)
+        self._desk.inbox.post(Unit(operation, request, waiter, near=near), loop)
 
     def _check_process(self) -> None:
         if os.getpid() != self._desk.pid:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, NewType, ParamSpec, Protocol
 
 from ganger.core.errors import GangerError, StoreUnavailable
@@ -50,6 +51,8 @@ class Unit(NamedTuple):
     """It is safe already, and nobody waits for its reply."""
     frame: bytes = b""
     """Of a letter: the call as it travels. It has its identity from the beginning, and nobody gives it up."""
+    near: Callable[[], None] | None = None
+    """Called on the thread that serves the file when the unit was run in this process and is about to be committed."""
 
 
 class Post:
@@ -73,8 +76,13 @@ class Post:
 
 
 def hand_to_loop(loop: asyncio.AbstractEventLoop, answers: "list[tuple[Answered, Outcome]]") -> None:
+    call_loop(loop, partial(_tell_all, answers))
+
+
+def call_loop(loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    """Have that called on a loop, from any thread; not if the loop is closed."""
     try:
-        loop.call_soon_threadsafe(_tell_all, answers)
+        loop.call_soon_threadsafe(told)
     except RuntimeError:
         if not loop.is_closed():
             raise

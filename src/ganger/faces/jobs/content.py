@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from ganger.core.errors import BadInput, BlobMissing, Damage, GangerError, PayloadTooLarge
 from ganger.core.ids import TaskId
 from ganger.core.outcome import Hold, Outcome, Release
+from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
 from ganger.engine.engine import Engine
 from ganger.faces.http.request import Request
@@ -94,6 +95,15 @@ def judge_unreadable(error: GangerError) -> Outcome:
     """What becomes of a job whose payload cannot be read: if it is damaged, nobody will do better with it."""
     is_lost = isinstance(error, Damage | BlobMissing)
     return Hold(f"its payload: {error.message}") if is_lost else Release()
+
+
+async def pour_payload(engine: Engine, job: Claimed) -> AsyncGenerator[bytes, None]:
+    """What a job is about, which came with its claim if it is small."""
+    if job.spec is not None:
+        yield job.spec
+        return
+    async for piece in pour(engine, job.id, "spec"):
+        yield piece
 
 
 async def pour(engine: Engine, task: TaskId, key: str) -> AsyncGenerator[bytes, None]:

@@ -30,8 +30,9 @@ from ganger.engine.blob import BlobRef
 from ganger.engine.settle import Settled
 from ganger.engine.store import Claim
 from ganger.faces.http.streams import StreamSocket
+from ganger.faces.jobs.asking import Asking, Word
 from ganger.faces.jobs.backend import JobsBackend
-from ganger.faces.jobs.content import judge_unreadable, pour
+from ganger.faces.jobs.content import judge_unreadable, pour_payload
 from ganger.faces.jobs.endings import Ending, explain
 from ganger.faces.jobs.enrolling import Admitted, Entry, find_grant, register_worker
 from ganger.faces.jobs.registry import LOGS
@@ -44,7 +45,6 @@ from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Opcode, Violation
 
 _TOKEN_BYTES: Final = 16
-_ASK: Final = frames.encode(Opcode.TEXT, messages.ASK_STATUS)
 
 
 class Session:
@@ -62,7 +62,8 @@ class Session:
         self._next: Claimed | None = None
         self._offering: asyncio.Task[None] | None = None
         self._starting = Starting(self._tell_started)
-        self._passage = Passage(backend.storing, self._note_stored)
+        self._asking = Asking(socket)
+        self._passage = Passage(backend.storing, self._asking.ask, self._note_stored)
         self._over: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -121,8 +122,10 @@ class Session:
 
     def _overhear(self, opcode: Opcode, data: bytes) -> bool:
         """The short way of what comes most: a small result, and the word of a worker that it takes its next job."""
-        if self._passage.is_taken or self._over.done():
+        if self._over.done():
             return False
+        if self._passage.is_taken:
+            return self._asking.overhear(opcode, data)
         return self._take_result(data) if opcode is Opcode.BINARY else self._take_word(data)
 
     def _take_result(self, data: bytes) -> bool:
@@ -134,10 +137,12 @@ class Session:
         return True
 
     def _take_word(self, text: bytes) -> bool:
+        return messages.is_ready(text) and self._send_next()
+
+    def _send_next(self) -> bool:
+        """Send what was claimed for a worker that is ready, if that can be done at once."""
         job, now = self._next, self._now()
         if job is None or job.spec is None or self._machine.phase is not Phase.ASKED or not self._socket.is_free:
-            return False
-        if not messages.is_ready(text):
             return False
         self._machine.hear(messages.READY, now)
         self._machine.send_job(now)
@@ -260,7 +265,7 @@ class Session:
 
     async def _deliver(self, job: Claimed) -> None:
         try:
-            await self._socket.send_binary(self._read_payload(job))
+            await self._socket.send_binary(pour_payload(self._engine, job))
         except GangerError as error:
             # The worker has a part of it, and the rest cannot be read.
             self._delivered = True
@@ -279,13 +284,6 @@ class Session:
 
     async def _start(self, job: Claimed) -> None:
         await self._engine.start([job.lease])
-
-    async def _read_payload(self, job: Claimed) -> AsyncGenerator[bytes, None]:
-        if job.spec is not None:
-            yield job.spec
-            return
-        async for piece in pour(self._engine, job.id, "spec"):
-            yield piece
 
     async def _report(self, progress: messages.Progress) -> None:
         if self._job is not None:
@@ -340,10 +338,14 @@ class Session:
             self._ask_next()
 
     def _ask_next(self) -> None:
-        steps = self._machine.end_job(self._now())
-        if self._socket.is_free:
-            self._socket.send_now(_ASK)
-        else:
+        steps, word = self._machine.end_job(self._now()), self._asking.end()
+        if word is Word.READY and self._send_next():
+            return
+        if word in (Word.READY, Word.MORE):
+            self._machine.hear(messages.READY, self._now())
+            self._withdraw()
+            self._follow(self._work())
+        elif word is Word.NONE:
             self._follow(self._do(steps))
         self._note()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from ganger.core.errors import NodeGone
@@ -16,12 +17,13 @@ from ganger.faces.jobs.gathering import Expected, Gathering
 class Brought(NamedTuple):
     """The result of a job (None if it is a blob, and stored), the claim of the next, and who is told what came of it.
 
-    `told` is called once, and must not raise.
+    `told` is called once, and must not raise; `near` may be called before, when the result is about to be safe.
     """
 
     job: Claimed
     result: bytes | None
     claim: Claim
+    near: Callable[[], None]
     told: Callable[[Settled | Exception], None]
 
 
@@ -41,7 +43,7 @@ class Storing:
     async def _store(self, brought: list[Brought]) -> None:
         items = [(each.job, Succeed(each.result), each.claim) for each in brought]
         try:
-            replies: list[Settled | Exception] = [*await self._engine.settle_each(items)]
+            replies: list[Settled | Exception] = [*await self._engine.settle_each(items, partial(_tell_near, brought))]
         except Exception as error:
             replies = [error] * len(brought)
         for each, reply in zip(brought, replies, strict=True):
@@ -55,11 +57,20 @@ class Storing:
             return error
 
 
-class Passage:
-    """The way of one worker's results into the store, one at a time. `told` is called with what came of each."""
+def _tell_near(brought: list[Brought]) -> None:
+    for each in brought:
+        each.near()
 
-    def __init__(self, storing: Storing, told: Callable[[Settled | Exception], None]) -> None:
+
+class Passage:
+    """The way of one worker's results into the store, one at a time. `told` is called with what came of each.
+
+    `near` is called with nothing, when that is known and about to be safe, or not at all.
+    """
+
+    def __init__(self, storing: Storing, near: Callable[[], None], told: Callable[[Settled | Exception], None]) -> None:
         self.is_taken = False
+        self._near = near
         self._gathering = storing.gathering
         self._expected = Expected()
         self._told = told
@@ -75,7 +86,7 @@ class Passage:
 
     def send(self, job: Claimed, result: bytes | None, claim: Claim) -> None:
         self.is_taken = True
-        self._gathering.bring(self._expected, Brought(job, result, claim, self._arrive))
+        self._gathering.bring(self._expected, Brought(job, result, claim, self._near, self._arrive))
 
     def _arrive(self, reply: Settled | Exception) -> None:
         self.is_taken = False

@@ -115,6 +115,23 @@ def choose(step: Step, request: Claim, asker: Asker, lines: Lines) -> Chosen:
     return Chosen(request, heads, next_due, waiting or (short and asker.most < request.most))
 
 
+def find_line(step: Step, node: Node, queues: Sequence[Queue]) -> tuple[int, int] | None:
+    """The one line of tasks that is open to this node and to all that are like it, if nothing else decides about it.
+
+    That is so if it asks for one queue without a limit, which nodes are not told apart for, and in which all tasks wait
+    in one lane that avoids nobody.
+    """
+    if len(queues) != 1:
+        return None
+    (queue,) = queues
+    lined = step.shelf.lined.get(queue.id, ())
+    if len(lined) != 1 or queue.policy.is_limited or queue.policy.pin or queue.policy.ignore:
+        return None
+    if _room(step, node, queue) <= 0 or not (lanes := list(_open_lanes(step, node, queue))) or lanes[0] < 0:
+        return None
+    return queue.id, lanes[0]
+
+
 def _node_room(step: Step, node: Node, most: int) -> int:
     if node.slots is None:
         return most

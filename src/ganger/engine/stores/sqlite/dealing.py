@@ -32,6 +32,7 @@ from ganger.engine.stores.sqlite.claiming import (
     Chosen,
     Lines,
     choose,
+    find_line,
     find_queues,
     promote,
     take,
@@ -126,6 +127,7 @@ class Deal:
         self._queues = {queue for claim in claims for queue in claim.queues if queue in step.shelf.queues}
         self._leased = _count_leased(step, self._nodes.values())
         self._lines = Lines(step, sum(claim.most for claim in claims))
+        self._kin: dict[tuple[object, ...], tuple[int, int] | None] = {}
 
     def ready(self) -> None:
         """Let everybody find the tasks that are due."""
@@ -145,11 +147,23 @@ class Deal:
     def _choose(self, claim: Claim) -> None:
         node = self._nodes[claim.holder]
         most = within_slots(node, self._leased.get(node.id, 0), claim.most)
-        chosen = choose(self._step, claim, Asker(node, find_queues(self._step, claim), most), self._lines)
+        chosen = self._choose_plainly(claim, node) if most == claim.most else None
+        if chosen is None:
+            chosen = choose(self._step, claim, Asker(node, find_queues(self._step, claim), most), self._lines)
         self._lines.take_off(chosen.heads)
         if node.id in self._leased:
             self._leased[node.id] += len(chosen.heads)
         self.chosen.append(chosen)
+
+    def _choose_plainly(self, claim: Claim, node: Node) -> Chosen | None:
+        """What is the same for all holders that are alike is found out once; None if there is more to it."""
+        kin = (claim.queues, node.kinds, node.labels, node.queues)
+        if kin not in self._kin:
+            self._kin[kin] = find_line(self._step, node, find_queues(self._step, claim))
+        if (line := self._kin[kin]) is None:
+            return None
+        heads = self._lines.read(*line, claim.most)
+        return Chosen(claim, heads) if len(heads) == claim.most else None
 
 
 def _count_leased(step: Step, nodes: Iterable[Node]) -> dict[int, int]:

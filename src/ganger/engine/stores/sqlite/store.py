@@ -116,8 +116,10 @@ class SqliteStore:
         exchanged: Exchanged = await self.file.call("exchange", request)
         return exchanged
 
-    async def exchange_each(self, requests: Sequence[Exchange]) -> list[Exchanged | GangerError]:
-        return await self.file.call_each("exchange", requests)
+    async def exchange_each(
+        self, requests: Sequence[Exchange], near: Callable[[], None] | None = None
+    ) -> list[Exchanged | GangerError]:
+        return await self.file.call_each("exchange", requests, near)
 
     def attend(
         self,
