@@ -45,7 +45,10 @@ _TAIL: Final = """
 - Everything that waits at a moment shares one synced commit, whichever process it comes from.
 - A task that cannot be refused is safe in a [bag](../decisions/0048-a-submission-may-be-a-letter.md) of the process
   that submits it, and needs no answer; a claim that waits is made
-  [by the commit that brings the task](../decisions/0052-a-claim-may-be-left-with-the-store.md).
+  [by the commit that brings the task](../decisions/0052-a-claim-may-be-left-with-the-store.md), and its function is
+  [held by a warm process](../decisions/0060-a-task-is-begun-past-the-loop.md) that needs but a word when that is over.
+- What can be done while the disk is at work is done then: websocket workers are
+  [asked for their next job](../decisions/0061-a-worker-is-asked-while-the-disk-is-at-work.md).
 - The ready index holds ready tasks only; a full concurrency key or an avoided holder is not walked over.
 - Moves that are alike are one statement; an event is one row for its whole batch. Holders that end a task and take the
   next at the same moment are [served as one](../decisions/0047-exchanges-of-one-moment-are-run-as-one.md).

@@ -106,15 +106,20 @@ class Porter:
             try:
                 return self.jobs.get_nowait()
             except Empty:
-                self._idle(self._idler)
+                if (job := self._idle(self._idler)) is not None:
+                    return job
 
-    def _idle(self, idler: Idler) -> None:
+    def _idle(self, idler: Idler) -> Job | None:
+        """Listen to the node; what was held until now is begun without a way round."""
         held = self._held
         if held and idler.hears_word(held[-1].seq):
             with self._reading:
-                self._queue(self._take_held())
-        elif idler.wait(lambda: self.jobs.empty() and self._held is held, is_held=bool(held)) and not self._read():
+                begun = self._take_held()
+                self._queue(begun[1:])
+            return begun[0] if begun else None
+        if idler.wait(lambda: self.jobs.empty() and self._held is held, is_held=bool(held)) and not self._read():
             raise ConnectionError("the node is gone")
+        return None
 
     def start(self) -> None:
         threading.Thread(target=self._carry, name="porter", daemon=True).start()
