@@ -31,6 +31,10 @@ with `synchronous_commit`, and raw SQLite with `synchronous=FULL` all are. What 
 _TITLES: Final = {
     "peers": ("Whole systems, side by side", 'Each with its own worker process, by `make bench ARGS="peers"`.'),
     "engine": ("The engine alone", 'A no-op worker in the process, by `make bench ARGS="engine"`.'),
+    "jobs": (
+        "Jobs through websocket workers",
+        'One server, eight workers with one job at a time, a kilobyte each way, by `make bench ARGS="jobs"`.',
+    ),
     "http": ("Over HTTP", 'One server, 32 connections, one request on each at a time, by `make bench ARGS="http"`.'),
 }
 

@@ -143,8 +143,8 @@ UNITS: Final = (
     Bug(
         "a client sends its units to the next owner as if they were new",
         "databases/sqlite/link.py",
-        "_call(sent, again=True)",
-        "_call(sent, again=False)",
+        "Call(sent.slot, sent.seq, True,",
+        "Call(sent.slot, sent.seq, False,",
         (f"{_UNIT}/databases/test_resending.py::test_a_unit_without_an_answer_is_sent_again_as_the_same_unit",),
     ),
     Bug(
@@ -153,6 +153,30 @@ UNITS: Final = (
         ", again=True)",
         ")",
         (f"{_UNIT}/databases/test_parts.py::test_units_that_go_to_an_owner_in_this_process_keep_their_identities",),
+    ),
+    Bug(
+        "what was begun early is given back when nobody waits for it",
+        "engine/line.py",
+        "if not waiter.keeps(claimed):",
+        "if claimed:",
+        (f"{_UNIT}/engine/stores/test_sqlite_attending.py::test_what_was_begun_is_kept_by_one_who_has_left",),
+    ),
+    Bug(
+        "what is held is begun before the commit",
+        "node/functions/idling.py",
+        "while note.word != seq:",
+        "while False:",
+        (f"{_UNIT}/node/test_function_early.py::test_what_is_forgotten_is_not_run",),
+    ),
+    Bug(
+        "nobody is told that a commit failed",
+        "databases/sqlite/standing.py",
+        "each.waiter.void()",
+        "each.waiter",
+        (
+            f"{_UNIT}/databases/test_standing.py::"
+            "test_who_is_in_haste_hears_that_the_commit_failed_and_the_unit_stands_on",
+        ),
     ),
     Bug(
         "answers for a client that does not read are kept without end",

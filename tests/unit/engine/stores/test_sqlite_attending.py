@@ -151,6 +151,36 @@ def test_who_is_eager_hears_of_its_tasks_before_the_answer_comes(tmp_path: Path)
     asyncio.run(scenario())
 
 
+class Fickle(Hasty):
+    """Leaves the line at the moment at which it begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+        self.waiting: asyncio.Task[list[int]] | None = None
+
+    def begin(self, claimed: Sequence[Claimed]) -> None:
+        super().begin(claimed)
+        assert self.waiting is not None
+        self.loop.call_soon_threadsafe(self.waiting.cancel)
+
+
+def test_what_was_begun_is_kept_by_one_who_has_left(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path / "a.db") as shop:
+            for _ in range(5):
+                fickle = Fickle()
+                fickle.waiting = await line_up(shop, eager=fickle)
+                ids = await shop.submit()
+                with pytest.raises(asyncio.CancelledError):
+                    await fickle.waiting
+                await until(lambda: fickle.kept == ids, 60)  # noqa: B023 - it is waited for here
+            await shop.engine.close()
+            assert await shop.count(Status.CLAIMED) == 5
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_what_an_eager_one_has_begun_is_its_own_whenever_it_leaves(tmp_path: Path, seed: int) -> None:
     async def scenario() -> None:
