@@ -18,10 +18,12 @@ from ganger.databases.sqlite.probes import Probe
 class Reserve:
     """`full` says that only the reserve is left, or not even that."""
 
-    __slots__ = ("_held", "_host", "_limits", "_looked", "_place", "_probe", "full")
+    __slots__ = ("_folder", "_held", "_host", "_limits", "_looked", "_place", "_probe", "full")
 
     def __init__(self, place: Place, host: Host, limits: Limits, probe: Probe) -> None:
         self._place = place
+        # Made once: a path takes longer to make than to ask about.
+        self._folder = place.folder
         self._host = host
         self._limits = limits
         self._probe = probe
@@ -37,7 +39,7 @@ class Reserve:
 
     def _measure(self) -> int:
         try:
-            return self._host.free(self._place.folder)
+            return self._host.free(self._folder)
         except OSError:
             return 0  # a disk that does not answer has nothing to give
 

@@ -68,6 +68,7 @@ class StreamSocket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._write_whole = getattr(transport, "write_whole", self._transport.write)
         self.peer = str((transport.get_extra_info("peername") or ("",))[0])
         self._state.connections.add(self)
 
@@ -244,7 +245,9 @@ class StreamSocket(asyncio.Protocol):
 
     def send_now(self, frame: bytes) -> None:
         """A frame that is a message, as it goes on the wire, if the connection `is_free`. ClientGone if it is gone."""
-        self._put(frame)
+        if self._ended or self._closing:
+            raise ClientGone
+        self._write_whole(frame)
 
     async def send_binary(self, content: AsyncIterator[bytes]) -> None:
         """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""

@@ -81,6 +81,7 @@ class Early:
         """On the thread that prepared: give the word."""
         with self._lock:
             self._note.word = self._last
+        os.sched_yield()
         if self._note.dozes:
             self._say(Go())
 

@@ -141,7 +141,7 @@ class Step:
     def _event(self, fact: Fact, queue: int, holder: int, entries: list[EntryRow], subject: str | None) -> EventRow:
         position = self.shelf.next_event
         self.shelf.next_event += 1
-        return position, self.wall, fact.value, queue, holder, _encoder.encode(entries), subject
+        return position, self.wall, str(fact), queue, holder, _encoder.encode(entries), subject
 
     def _keep_books(self) -> None:
         shelf = self.shelf
