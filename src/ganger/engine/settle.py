@@ -60,8 +60,10 @@ async def settle_each(
     moves = await _prepare(parts, [(claimed, outcome) for claimed, outcome, _ in items], claims)
     requests = [Exchange((move,), claim) for move, claim in zip(moves, claims, strict=True)]
     replies = await parts.desk.exchange_each(requests, near)
+    if parts.witness is None:
+        return [reply if isinstance(reply, GangerError) else Settled(*reply) for reply in replies]
     told = (answer_or_error(_tell(parts, *pair)) for pair in zip(requests, replies, strict=True))
-    return await asyncio.gather(*told) if parts.witness is not None else [await one for one in told]
+    return await asyncio.gather(*told)
 
 
 async def _prepare(

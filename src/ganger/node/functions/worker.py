@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from queue import Empty
 from typing import Final
 
 from ganger.core.clock import Clock
@@ -91,11 +92,13 @@ class Hand:
 
     def _work(self) -> None:
         jobs, porter = self._porter.jobs, self._porter
-        take = porter.take_alone if self._is_alone else jobs.get
+        take, wait = jobs.get_nowait, porter.take_alone if self._is_alone else jobs.get
         while True:
-            if jobs.empty():
+            try:
+                job = take()
+            except Empty:
                 porter.send()
-            job = take()
+                job = wait()
             if job is None:
                 porter.send()
                 return
