@@ -31,17 +31,19 @@ _WARY: Final = 8
 
 
 class Letter(Blocked):
-    """A unit that will be run. `wait` gives its reply when it was."""
+    """A unit that will be run. `wait` gives its reply when it was. `is_run`: it was run, or refused for good."""
 
-    __slots__ = ("_posting", "unit")
+    __slots__ = ("_posting", "is_run", "unit")
 
     def __init__(self, posting: "Posting") -> None:
         super().__init__()
         self._posting = posting
         self.unit: Unit | None = None
+        self.is_run = False
 
     def tell(self, outcome: Outcome, post: Post) -> None:
         if self.unit is None or not self._posting.note(self.unit, outcome):
+            self.is_run = not isinstance(outcome.error, StoreClosed)
             super().tell(outcome, post)
 
 
@@ -102,15 +104,17 @@ class Posting:
 
     def _was_run(self, letter: Letter) -> bool:
         """Wait for the answer to a letter that comes alone. Without one nothing is known, and the bag is written."""
+        if self._wary:
+            self._wary -= 1
+            return False
         patience = self._desk.limits.letter_patience_ms
-        if self._wary or not patience or self._desk.clock.now() - self._last < patience:
-            self._wary -= self._wary > 0
+        if not patience or self._desk.clock.now() - self._last < patience:
             return False
         if (lend := self._desk.inbox.lend) is not None:
             lend(letter, patience)
-        if not letter.told:
+        if not letter.is_run:
             self._wary = _WARY
-        return letter.told
+        return letter.is_run
 
     def _take_identity(self, size: int) -> Identity | None:
         """For a letter of this size; None if there is no room for it now."""

@@ -88,6 +88,21 @@ async def line_up(
     return waiting
 
 
+async def take_and_leave(shop: Shop, chance: Random, many: int, eager: Eager | None = None) -> list[int]:
+    """Submit so many while somebody waits, who leaves at any instant. What was taken."""
+    taken: list[int] = []
+    for _ in range(many):
+        waiting = await line_up(shop, timeout=chance.choice([None, 0.002]), eager=eager)
+        submitting = asyncio.create_task(shop.submit())
+        for _ in range(chance.randrange(200)):
+            await asyncio.sleep(0)
+        if chance.random() < 0.5:
+            waiting.cancel()
+        (got, _) = await asyncio.gather(waiting, submitting, return_exceptions=True)
+        taken += got if isinstance(got, list) else []
+    return taken
+
+
 def test_a_task_is_claimed_by_the_commit_that_submits_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with opened(tmp_path / "a.db") as shop:
@@ -120,16 +135,7 @@ def test_waits_that_end_at_any_instant_lose_no_task(tmp_path: Path, seed: int) -
     async def scenario() -> None:
         chance = Random(seed)
         async with opened(tmp_path / "a.db") as shop:
-            taken: list[int] = []
-            for _ in range(40):
-                waiting = await line_up(shop, timeout=chance.choice([None, 0.002]))
-                submitting = asyncio.create_task(shop.submit())
-                for _ in range(chance.randrange(200)):
-                    await asyncio.sleep(0)
-                if chance.random() < 0.5:
-                    waiting.cancel()
-                (got, _) = await asyncio.gather(waiting, submitting, return_exceptions=True)
-                taken += got if isinstance(got, list) else []
+            taken = await take_and_leave(shop, chance, 40)
             await shop.engine.close()
             assert await shop.count(Status.CLAIMED) == len(taken) == len(set(taken))
             assert await shop.count(Status.QUEUED) == 40 - len(taken)
@@ -185,16 +191,7 @@ def test_what_an_eager_one_has_begun_is_its_own_whenever_it_leaves(tmp_path: Pat
     async def scenario() -> None:
         chance, hasty = Random(seed), Hasty()
         async with opened(tmp_path / "a.db") as shop:
-            taken: list[int] = []
-            for _ in range(40):
-                waiting = await line_up(shop, timeout=chance.choice([None, 0.002]), eager=hasty)
-                submitting = asyncio.create_task(shop.submit())
-                for _ in range(chance.randrange(200)):
-                    await asyncio.sleep(0)
-                if chance.random() < 0.5:
-                    waiting.cancel()
-                (got, _) = await asyncio.gather(waiting, submitting, return_exceptions=True)
-                taken += got if isinstance(got, list) else []
+            taken = await take_and_leave(shop, chance, 40, hasty)
             await shop.engine.close()
             held = taken + hasty.kept
             assert hasty.begun <= set(held)
