@@ -91,7 +91,7 @@ class Carrier:
     def take(self, claimed: Sequence[Claimed]) -> None:
         """Begin these as soon as there is a slot; what came too late, is too much or of no kind of ours goes back."""
         is_begun = self.early.pick(claimed)
-        kinds = dict.fromkeys(one.kind for one in claimed)
+        kinds = dict.fromkeys([one.kind for one in claimed])
         if kinds:
             # Nobody knows what the next claim brings: as long as it is all for batches, as much as they take is asked.
             self._is_deep = all(_find(self._batch, kind) for kind in kinds)
@@ -129,7 +129,7 @@ class Carrier:
 
     def _hold(self, hands: Sequence[Hand]) -> None:
         self.hands.add(hands)
-        if any(hand.claimed.until is not None for hand in hands):
+        if {hand.claimed.until for hand in hands} - {None}:
             self.touched.set()
 
     def _give_back(self, claimed: Sequence[Claimed], released: Release) -> None:

@@ -198,8 +198,15 @@ class Child(asyncio.Protocol):
         await asyncio.shield(self._watch)
 
     def begin(self, errands: Sequence[Errand]) -> None:
-        self.errands |= {errand.seq: errand for errand in errands}
-        self.send(Begin([_job(errand) for errand in errands]))
+        jobs: list[Job] = []
+        # Spelt out for its heat: a call for each would cost as much again.
+        for errand in errands:
+            self.errands[errand.seq] = errand
+            assignment = errand.assignment
+            claimed, trace = assignment.claimed, assignment.environment.get(_TRACE, "")
+            attempt = claimed.attempts + 1
+            jobs.append(Job(errand.seq, claimed.id, claimed.fence, attempt, assignment.spec, errand.masks, trace))
+        self.send(Begin(jobs))
 
     def prepare(self, jobs: list[Job]) -> bool:
         """On any thread: lay there what the loop does not know of yet, if nothing is in the way."""
@@ -320,12 +327,6 @@ class Child(asyncio.Protocol):
             return int(Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]) * _PAGE
         except (OSError, IndexError):
             return 0
-
-
-def _job(errand: Errand) -> Job:
-    claimed, spec = errand.assignment.claimed, errand.assignment.spec
-    trace = errand.assignment.environment.get(_TRACE, "")
-    return Job(errand.seq, claimed.id, claimed.fence, claimed.attempts + 1, spec, errand.masks, trace)
 
 
 def _open_unnamed(path: Path) -> int:
