@@ -90,10 +90,11 @@ async def test_the_token_is_a_secret_which_authenticates_the_worker(site: Site) 
 @pytest.mark.parametrize("token", ["wrong", "", None, 7, "x" * 10_000])
 def test_without_the_token_the_connection_is_closed_after_the_grace_period(token: object) -> None:
     async def tell() -> None:
-        async with serve(worker_grace="300ms") as site, site.dial() as worker:
+        async with serve(worker_grace="300ms") as site:
             began = time.monotonic()
-            await worker.say({**GREETING, "token": token})
-            code, reason = await worker.end()
+            async with site.dial() as worker:
+                await worker.say({**GREETING, "token": token})
+                code, reason = await worker.end()
             assert code == 1008
             assert "token" in reason
             assert time.monotonic() - began > 0.25
