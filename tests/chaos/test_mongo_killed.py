@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 
@@ -69,7 +69,14 @@ def test_connections_that_are_cut_at_any_byte_lose_and_double_nothing(mortal: Mo
 
 
 async def _live_through(url: str, disturb: Callable[[MongoStore], Awaitable[None]]) -> None:
-    stores = [await open_patient(url) for _ in range(2)]
+    async with AsyncExitStack() as stack:
+        stores = [await open_patient(url) for _ in range(2)]
+        for store in stores:
+            stack.push_async_callback(store.close)
+        await _work_through(stores, disturb)
+
+
+async def _work_through(stores: list[MongoStore], disturb: Callable[[MongoStore], Awaitable[None]]) -> None:
     first = Scene(stores[0], FakeClock())
     queue, node = await first.queue(), await first.node(lease=600_000)
     submitting = asyncio.ensure_future(_submit(stores[0], queue))
@@ -81,8 +88,6 @@ async def _live_through(url: str, disturb: Callable[[MongoStore], Awaitable[None
     assert set(had.values()) == {1}
     (counts,), _ = await stores[1].counts()
     assert counts.by_status == {Status.SUCCEEDED: TASKS}
-    for store in stores:
-        await store.close()
 
 
 async def open_patient(url: str) -> MongoStore:

@@ -66,6 +66,8 @@ class Database:
         self._writer = Writer(self.handle, entropy, self._tell, patience)
         self._watch: Watch | None = None
         self._reads: set[asyncio.Task[Any]] = set()
+        self._server: Any = None
+        """The server process whose last step is known to be made."""
         self._closed = False
 
     @classmethod
@@ -135,17 +137,30 @@ class Database:
         """Run reads; each of them sees what was committed before it began.
 
         What lies in a collection is there because a majority has its record: a plain read shows nothing that may go.
+        After a server died, what it has forgotten is made again first.
         """
         if self._closed:
             raise StoreClosed("the store is closed: open it again")
         patience = Patience(self._patience, self._entropy)
         while True:
             try:
+                if self._server != self._heard_of():
+                    await self._read_apart(self._recover)
                 return await self._read_apart(work)
             except PyMongoError as error:
                 if not is_lost(error):
                     raise translate(error, doing) from error
                 await patience.wait(error, doing)
+
+    def _heard_of(self) -> Any:
+        """The server process, as far as the driver has heard of it."""
+        servers = self._client.topology_description.server_descriptions().values()
+        return [server.topology_version for server in servers if server.is_writable]
+
+    async def _recover(self, _: AsyncDatabase[Doc]) -> None:
+        heard = self._heard_of()
+        await self._writer.journal.recover()
+        self._server = heard
 
     async def _read_apart(self, work: Callable[[AsyncDatabase[Doc]], Awaitable[T]]) -> T:
         """Read in a task of its own, so that whoever is cancelled goes at once.

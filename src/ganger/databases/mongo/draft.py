@@ -58,7 +58,10 @@ class Choice(NamedTuple, Generic[V]):
 
 
 class Change(NamedTuple):
-    """One change of one document, to be made once; `guard` are the fields that must be as they were."""
+    """One change of one document, to be made once; `guard` are the fields that must be as they were.
+
+    `seen` is the number of the step that wrote it last, as it was read.
+    """
 
     table: str
     what: str
@@ -67,6 +70,7 @@ class Change(NamedTuple):
     guard: Doc
     version: str
     last: bool
+    seen: int | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +79,7 @@ class _Known:
 
     stored: Any
     id: Any = None
+    seen: int | None = None
     guard: Doc = field(default_factory=dict)
     extra: Doc = field(default_factory=dict)
     adopted: bool = False
@@ -121,7 +126,7 @@ class Draft:
         if place not in self._rows:
             self._rows[place] = row
             guard = {name: document.get(name) for name in table.watched}
-            self._known[place] = _Known(row, document["_id"], guard)
+            self._known[place] = _Known(row, document["_id"], _dig(document, table.version), guard)
         known: V = self._rows[place]
         return known
 
@@ -138,7 +143,7 @@ class Draft:
     def adopt(self, table: Table[V], id: Any, row: V, guard: Doc) -> V:
         """Write a row for a document of a stranger: its own fields stay, ours are added."""
         place = (table.name, table.key_of(row))
-        self._known[place] = _Known(row, id, guard, adopted=True)
+        self._known[place] = _Known(row, id, guard=guard, adopted=True)
         self._write(table, place, row)
         return row
 
@@ -207,18 +212,25 @@ class Draft:
     def _change(self, place: Place, table: Table[Any]) -> Change | None:
         known, row = self._known[place], self._rows[place]
         if row is None:
-            return None if known.stored is None else self._make(table, DELETE, known.id, {}, {})
+            return None if known.stored is None else self._make(table, DELETE, known, {})
         encode = self._worded(table).encode
         fields = encode(row)
         if known.stored is None:
-            return self._make(table, INSERT, fields["_id"], fields, {})
+            return self._make(table, INSERT, _Known(None, fields["_id"]), fields)
         before = encode(known.stored)
         changed = {name: value for name, value in fields.items() if _is_new(name, value, before, known)}
         changed |= known.extra
-        return self._make(table, UPDATE, known.id, changed, known.guard) if changed else None
+        return self._make(table, UPDATE, known, changed) if changed else None
 
-    def _make(self, table: Table[Any], what: str, id: Any, fields: Doc, guard: Doc) -> Change:
-        return Change(table.name, what, id, fields, guard, table.version, table.last)
+    def _make(self, table: Table[Any], what: str, known: _Known, fields: Doc) -> Change:
+        guard = known.guard if what == UPDATE else {}
+        return Change(table.name, what, known.id, fields, guard, table.version, table.last, known.seen)
+
+
+def _dig(document: Doc, name: str) -> Any:
+    """The value of a dotted name."""
+    outer, dot, inner = name.partition(".")
+    return (document.get(outer) or {}).get(inner) if dot else document.get(name)
 
 
 def _is_new(name: str, value: Any, before: Doc, known: _Known) -> bool:

@@ -7,11 +7,15 @@ made in their collections, and the record is marked as applied. What can go wron
 
 - the process dies before the record is in: nothing has happened;
 - it dies afterwards: whoever takes the next step finds a record without its mark, and makes the changes again. Each
-  document has the number of the step that wrote it last, and a change asks for a smaller one, so a change that is there
-  is not made twice, and one that comes late, from a process that was stopped in between, does nothing;
-- the server dies and forgets changes that were not in its journal yet: its journal is kept in order, so if the mark is
-  there the changes are, and if not they are made again. A mark counts only if it is seen after the next record is in:
-  that record's way into the journal took the mark along;
+  document has the number of the step that wrote it last, and a change asks for the one that was seen when it was
+  decided, so a change that is there is not made twice, and one that comes late, from a process that was stopped in
+  between, does nothing, nor does one that comes before another on which it was built;
+- the server dies and forgets changes that were not in its journal yet. Its journal is kept in order, so who finds a
+  mark finds what was written before it, unless the server died between a change and its mark, which nobody may notice:
+  a connection is made anew without a word. So a mark names the server process (`Journal.server`) that ran before the
+  record was sent, and counts only under that one: who goes by it asks for the process once more when he has read all
+  that he decides upon. Under any other the last step is made again, and the one before it first. Those before that are
+  certain: their changes and the record after them were written under one process, and that record is in its journal;
 - a document that was removed meanwhile would come back with a late insert. Whoever finds, by a later number, that he
   was late makes the removals of the later steps again.
 
@@ -59,22 +63,30 @@ _BY_ID: Final = "_id_"
 
 
 class Head(NamedTuple):
-    """Where the store is: the last step, the sequences behind it, the server's clock, and who has an urgent turn."""
+    """Where the store is: the last step, the sequences behind it, the server's clock, and who has an urgent turn.
+
+    `server` is the process under which the step's changes were made.
+    """
 
     step: int
     sequences: dict[str, int]
     at: int
+    server: str
     turn: str | None = None
 
 
 class Record(NamedTuple):
-    """A step to be. Its `seal` is what no other attempt at any step has; the sequences are those behind it."""
+    """A step to be. Its `seal` is what no other attempt at any step has; the sequences are those behind it.
+
+    `server` is the process under which it was decided.
+    """
 
     step: int
     seal: str
     changes: Sequence[Change]
     sequences: dict[str, int]
     topics: Sequence[str]
+    server: str
 
 
 class Journal:
@@ -90,18 +102,43 @@ class Journal:
 
     async def begin(self) -> None:
         """The record before the first."""
-        start = {"applied": True, "seal": "", "sequences": {}, "topics": []}
+        start = {"applied": await self.server(), "seal": "", "sequences": {}, "topics": []}
         await self._safe.update_one({"_id": 0}, {"$setOnInsert": start}, upsert=True)
 
+    async def server(self) -> str:
+        """The process that answers, and its election: what it has not in its journal yet is there as long as both are.
+
+        A member that loses its place and gets it again may have been told to forget something in between.
+        """
+        said = await self._database.command("hello")
+        return f"{said['topologyVersion']['processId']} {said.get('electionId', '')}".strip()
+
     async def head(self) -> Head:
-        """Where the store is, behind the last step, which is applied now if it was not."""
+        """Where the store is, behind the last step, which is applied now if it was not.
+
+        Before anything is decided upon what is read behind it, `is_certain` must say so.
+        """
         for _ in range(_PATIENT_LOOKS):
             head = await self._look()
-            if head.get("applied"):
+            if "applied" in head:
                 return _read_head(head)
             await asyncio.sleep(_BETWEEN_LOOKS)
-        await self.repair(head["_id"])
-        return _read_head(head)
+        return _read_head({**head, "applied": await self.repair(head["_id"])})
+
+    async def is_certain(self, head: Head) -> bool:
+        """Was all that was read since, and the head, read where the step's changes were made?
+
+        If not they are made again.
+        """
+        certain = await self.server() == head.server
+        if not certain:
+            await self.repair(head.step)
+        return certain
+
+    async def recover(self) -> None:
+        """Let that be there which a server that died may have forgotten. There may be nothing yet, not even a begin."""
+        if await self.last():
+            await self.is_certain(await self.head())
 
     async def _look(self) -> Doc:
         shown = {"applied": 1, "sequences": 1, "turn": 1, "at": {"$toLong": "$$NOW"}}
@@ -114,7 +151,7 @@ class Journal:
         return 0 if found is None else int(found["_id"])
 
     async def sequences(self) -> dict[str, int]:
-        found = await self._steps.find_one({"applied": True}, {"sequences": 1}, sort=[("_id", -1)])
+        found = await self._steps.find_one({"applied": {"$exists": True}}, {"sequences": 1}, sort=[("_id", -1)])
         return {} if found is None else dict(found["sequences"])
 
     async def commit(self, record: Record) -> None:
@@ -151,36 +188,35 @@ class Journal:
         return None if found is None else found["seal"] == record.seal
 
     async def apply(self, record: Record) -> None:
-        """Make the changes of a committed step, behind those of the one before."""
-        await self._repair_before(record.step)
+        """Make the changes of a committed step."""
         await self._make(record.step, record.changes)
         self._parted.discard(record.seal)
-        _, last = await asyncio.gather(self._mark(record.step), self.last())
-        if last > record.step:
-            await self._remove_again(record.step)
+        await self._mark(record.step, record.server)
         if record.step % KEPT == 0:
             await self._forget(record.step - KEPT)
 
-    async def repair(self, step: int) -> None:
-        """Make the changes of a step that another process left, or that the server forgot.
+    async def repair(self, step: int) -> str:
+        """Make the changes of a step that another process left, or that the server forgot; the server's name.
 
-        Behind those of the one before, which a server that died may have forgotten as well: whoever sees a step that is
-        applied goes by all that came before it.
+        The one before it comes first, and is in the journal before this one is said to be made: so it never takes more
+        than these two.
         """
+        server = await self.server()
+        before = await self._steps.find_one({"_id": step - 1})
+        if before is not None:
+            await self._make(step - 1, await self._read_changes(before))
+            await self._safe.update_one({"_id": step - 1}, {"$set": {"applied": server}})
         found = await self._steps.find_one({"_id": step})
-        if found is None:
-            return
-        await self._repair_before(step)
-        await self._make(step, await self._read_changes(found))
-        await self._mark(step)
+        if found is not None:
+            await self._make(step, await self._read_changes(found))
+            await self._mark(step, server)
+        return server
 
-    async def _repair_before(self, step: int) -> None:
-        before = await self._steps.find_one({"_id": step - 1}, {"applied": 1})
-        if before is not None and not before.get("applied"):
-            await self.repair(step - 1)
-
-    async def _mark(self, step: int) -> None:
-        await self._soon.update_one({"_id": step}, {"$set": {"applied": True}})
+    async def _mark(self, step: int, server: str) -> None:
+        marking = self._soon.update_one({"_id": step}, {"$set": {"applied": server}})
+        _, last = await asyncio.gather(marking, self.last())
+        if last > step:
+            await self._remove_again(step)
 
     async def _read_changes(self, found: Doc) -> list[Change]:
         if not found.get("parts"):
@@ -225,19 +261,20 @@ class Journal:
 
 
 def _read_head(head: Doc) -> Head:
-    return Head(head["_id"], head["sequences"], head["at"], *(turn["holder"] for turn in head["turn"]))
+    turns = [turn["holder"] for turn in head["turn"]]
+    return Head(head["_id"], head["sequences"], head["at"], head["applied"], *turns)
 
 
 def _operation(step: int, change: Change) -> InsertOne[Doc] | UpdateOne | DeleteOne:
     if change.what == INSERT:
         return InsertOne(_nest({**change.fields, change.version: step}))
-    # A stranger's document has no number yet.
-    older = {"_id": change.id, change.version: {"$not": {"$gte": step}}}
     if change.what == DELETE:
-        return DeleteOne(older, hint=_BY_ID)
+        return DeleteOne({"_id": change.id, change.version: {"$not": {"$gte": step}}}, hint=_BY_ID)
+    # A stranger's document has no number, and one that a stranger wrote anew has lost it.
+    seen = {"_id": change.id, change.version: {"$in": [change.seen, None]}}
     fields = {**change.fields, change.version: step}
     # Left alone, the server may look for the guard's fields, which many documents share, instead of the id.
-    return UpdateOne({**older, **change.guard}, {"$set": fields}, hint=_BY_ID)
+    return UpdateOne({**seen, **change.guard}, {"$set": fields}, hint=_BY_ID)
 
 
 def _nest(fields: Doc) -> Doc:

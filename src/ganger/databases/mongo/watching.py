@@ -69,7 +69,7 @@ class Watch(Service):
     async def _look(self) -> None:
         if not self._listeners.topics():
             return
-        where = {"_id": {"$gt": self._seen}, "applied": True}
+        where = {"_id": {"$gt": self._seen}, "applied": {"$exists": True}}
         async for found in self._steps.find(where, {"topics": 1}).sort("_id", 1).limit(MOST):
             self._hear(found)
 

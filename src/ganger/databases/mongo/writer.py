@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pymongo.asynchronous.database import AsyncDatabase
@@ -177,13 +178,16 @@ class Writer:
 
     async def _commit(self, session: Session, patience: Patience) -> None:
         changes = session.draft.changes()
+        if not await self.journal.is_certain(session.head):
+            raise LookAgain
         if not changes:
             if await self.journal.last() != session.head.step:
                 raise LookAgain
             self._told(session.head.step, list(session.topics))
             return
         step = session.head.step + 1
-        record = Record(step, session.seal, changes, session.head.sequences, list(session.topics))
+        head = session.head
+        record = Record(step, session.seal, changes, head.sequences, list(session.topics), head.server)
         await self._put(record, patience)
         session.grabs.clear()
         await self._see_through(record, patience)
@@ -216,11 +220,13 @@ class Writer:
 
     async def _see_through(self, record: Record, patience: Patience) -> None:
         """The step is committed: make its changes, also if the server goes away meanwhile."""
+        making: Callable[[], Awaitable[Any]] = partial(self.journal.apply, record)
         while True:
             try:
-                await self.journal.apply(record)
+                await making()
                 return
             except PyMongoError as error:
                 if not is_lost(error):
                     raise
+                making = partial(self.journal.repair, record.step)
                 await patience.wait(error, "applying a step")

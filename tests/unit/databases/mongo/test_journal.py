@@ -60,7 +60,8 @@ async def draw_up(database: Any, journal: Journal, *notes: Note | int, seal: str
             draft.drop(NOTES, note)
         else:
             draft.put(NOTES, note)
-    return Record(head.step + 1, seal, draft.changes(), head.sequences, [])
+    assert await journal.is_certain(head)
+    return Record(head.step + 1, seal, draft.changes(), head.sequences, [], head.server)
 
 
 async def take(database: Any, journal: Journal, *notes: Note | int) -> None:
@@ -121,13 +122,33 @@ def test_what_comes_late_changes_nothing(tell: Callable[[Story], None]) -> None:
     tell(story)
 
 
+async def forget(database: Any, step: int, *documents: Doc) -> None:
+    """Let it be as if the server had died behind a step, with a mark that came when it was there again."""
+    for document in documents:
+        await database.notes.replace_one({"_id": document["_id"]}, document)
+    await database.ganger_steps.update_one({"_id": step}, {"$set": {"applied": "a server that died"}})
+
+
+def test_a_mark_that_was_made_for_a_server_that_died_is_not_believed(tell: Callable[[Story], None]) -> None:
+    async def story(database: Any, journal: Journal) -> None:
+        await take(database, journal, Note(1, "first"))
+        before = await database.notes.find_one({"_id": 1})
+        await take(database, journal, Note(1, "second"))
+        await forget(database, 2, before)
+        assert not await journal.is_certain(await journal.head())
+        assert await read(database) == [Note(1, "second")]
+        assert await journal.is_certain(await journal.head())
+
+    tell(story)
+
+
 def test_whoever_makes_a_step_for_another_makes_the_forgotten_one_before_it_too(tell: Callable[[Story], None]) -> None:
     async def story(database: Any, journal: Journal) -> None:
         await take(database, journal, Note(1, "first"))
+        before = await database.notes.find_one({"_id": 1})
         await take(database, journal, Note(1, "second"))
         record = await draw_up(database, journal, Note(2, "comes"))
-        await database.notes.update_one({"_id": 1}, {"$set": {"text": "first", "v": 1}})
-        await database.ganger_steps.update_one({"_id": 2}, {"$unset": {"applied": ""}})
+        await forget(database, 2, before)
         await journal.commit(record)
         await journal.head()
         assert await read(database) == [Note(1, "second"), Note(2, "comes")]
@@ -135,16 +156,39 @@ def test_whoever_makes_a_step_for_another_makes_the_forgotten_one_before_it_too(
     tell(story)
 
 
-def test_a_server_that_forgot_a_step_is_told_again_before_the_next(tell: Callable[[Story], None]) -> None:
+def test_a_change_is_not_made_before_the_one_it_was_built_upon(tell: Callable[[Story], None]) -> None:
     async def story(database: Any, journal: Journal) -> None:
         await take(database, journal, Note(1, "first"))
+        before = await database.notes.find_one({"_id": 1})
         await take(database, journal, Note(1, "first", "second"))
-        next_step = await draw_up(database, journal, Note(1, "third", "second"))
-        await database.notes.update_one({"_id": 1}, {"$set": {"in.place": "", "v": 1}})
-        await database.ganger_steps.update_one({"_id": 2}, {"$unset": {"applied": ""}})
-        await journal.commit(next_step)
-        await journal.apply(next_step)
+        record = await draw_up(database, journal, Note(1, "third", "second"))
+        await forget(database, 2, before)
+        await journal.commit(record)
+        await journal.apply(record._replace(server="a server that died"))
+        assert await read(database) == [Note(1, "first")]
+        await journal.recover()
         assert await read(database) == [Note(1, "third", "second")]
+
+    tell(story)
+
+
+def test_where_nothing_was_begun_there_is_nothing_to_recover(mongo_url: Callable[[], str]) -> None:
+    async def look() -> None:
+        async with AsyncMongoClient[Doc](mongo_url()) as client:
+            database = client.get_default_database()
+            await Journal(database).recover()
+            assert await database.ganger_steps.count_documents({}) == 0
+
+    asyncio.run(look())
+
+
+def test_whoever_repairs_late_brings_nothing_back_that_was_removed(tell: Callable[[Story], None]) -> None:
+    async def story(database: Any, journal: Journal) -> None:
+        await take(database, journal, Note(1, "comes"))
+        await take(database, journal, Note(2, "comes"))
+        await take(database, journal, 1, 2)
+        await journal.repair(2)
+        assert await read(database) == []
 
     tell(story)
 
@@ -180,8 +224,8 @@ def test_a_draft_sees_what_it_wrote_and_takes_it_back(tell: Callable[[Story], No
 
 def test_a_row_that_is_put_as_it_was_is_no_change() -> None:
     draft = Draft(None, {})  # type: ignore[arg-type]
-    draft.learn(NOTES, {"_id": 1, "text": "a", "in": {"place": ""}})
+    draft.learn(NOTES, {"_id": 1, "text": "a", "in": {"place": ""}, "v": 7})
     draft.put(NOTES, Note(1, "a"))
     assert draft.changes() == []
     draft.put(NOTES, Note(1, "b"))
-    assert draft.changes() == [Change("notes", "update", 1, {"text": "b"}, {}, "v", False)]
+    assert draft.changes() == [Change("notes", "update", 1, {"text": "b"}, {}, "v", False, 7)]

@@ -12,7 +12,7 @@ from ganger.databases.mongo.draft import Doc
 from ganger.databases.mongo.session import Session
 from ganger.databases.mongo.writer import Writer
 from ganger.runtime.entropy import SystemEntropy
-from tests.unit.databases.mongo.test_journal import NOTES, Note
+from tests.unit.databases.mongo.test_journal import NOTES, Note, forget
 
 pytestmark = pytest.mark.slow
 READS = 300
@@ -34,6 +34,31 @@ def test_a_long_step_gets_in_beside_one_who_takes_short_ones_without_a_pause(mon
         async with asyncio.timeout(DEADLINE):
             await slow.run(dawdle, "a long step")
         hurrying.cancel()
+
+    asyncio.run(_run(mongo_url(), story))
+
+
+def test_what_a_server_that_died_has_forgotten_is_not_decided_upon(mongo_url: Callable[[], str]) -> None:
+    seen: list[str] = []
+
+    async def look(session: Session) -> Note:
+        note = await session.draft.get(NOTES, 1) or Note(1, "")
+        seen.append(note.text)
+        return note
+
+    async def count(session: Session) -> None:
+        session.draft.put(NOTES, Note(1, (await look(session)).text + "x"))
+
+    async def story(writer: Writer, other: Writer) -> None:
+        notes = other.journal._database["notes"]
+        await writer.run(count, "a first step")
+        before = await notes.find_one({"_id": 1})
+        assert before is not None
+        await writer.run(count, "a second step")
+        for work in (look, count):
+            await forget(notes.database, 2, before)
+            await other.run(work, "a step behind one that was forgotten")
+        assert seen == ["", "x", "x", "xx", "x", "xx"], "each looked anew when the second was there again"
 
     asyncio.run(_run(mongo_url(), story))
 
