@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from ganger.core.errors import BadInput
 from ganger.node.functions import context
 from ganger.node.functions.binding import convert, find
+from ganger.node.functions.capture import ContextCapture
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.messages import (
     CHILD_DECODER,
@@ -18,15 +21,20 @@ from ganger.node.functions.messages import (
     BadFrame,
     Begin,
     Done,
+    FromChild,
     How,
     Job,
     Result,
+    Said,
     Splitter,
     frame,
 )
 from ganger.node.functions.outbox import Outbox, make_memory
 from ganger.node.functions.pace import Pace
+from ganger.node.functions.porter import Line, Porter
 from ganger.node.functions.references import has_references, resolve
+from ganger.node.functions.track import Place
+from ganger.testing.clock import FakeClock
 from ganger.wire.specs import FunctionSpec, decode, encode
 
 
@@ -81,6 +89,32 @@ def test_an_outbox_that_is_full_says_so_and_keeps_what_it_has() -> None:
 
     assert added == [True, True, False, False]
     assert len(theirs.leftover()) == 2
+
+
+def test_what_is_given_soon_after_a_sending_waits_for_the_next(tmp_path: Path) -> None:
+    clock, outbox = FakeClock(), outboxes()[0]
+    (node_jobs, jobs), (results, node_results) = socket.socketpair(), socket.socketpair()
+    porter = Porter(Line(jobs, results), outbox, clock, 1, ContextCapture(Place(str(tmp_path), 1)))
+    thread = threading.Thread(target=porter._carry_until_the_end)
+    with node_jobs, jobs, results, node_results, node_results.makefile("rb") as stream:
+
+        def hear() -> FromChild:
+            (length,) = LENGTH.unpack(stream.read(LENGTH.size))
+            said: FromChild = NODE_DECODER.decode(stream.read(length))
+            return said
+
+        thread.start()
+        for number in (1, 2, 3):
+            porter.give(ENCODER.encode(number))
+        assert hear() == Done([1])
+        # Each saying wakes the porter; when the second is there it has looked at the outbox after the first.
+        for percent in (1.0, 2.0):
+            porter.say(9, percent, None)
+            assert hear() == Said([(9, percent, None)])
+        clock.advance(3)
+        assert hear() == Done([2, 3])
+        node_jobs.close()
+        thread.join()
 
 
 def test_a_charge_survives_the_command_line() -> None:

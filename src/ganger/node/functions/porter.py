@@ -131,10 +131,14 @@ class Porter:
                 self._send_all()
                 if not self._outbox.add(encoded):
                     self._send_alone(encoded)
-            if self._outbox.count >= MANY or self._clock.now() >= self._sent + _SOON:
+            if self._outbox.count >= MANY or self._is_time:
                 self._send_all()
         if self._asleep:
             self._wake()
+
+    @property
+    def _is_time(self) -> bool:
+        return self._clock.now() >= self._sent + _SOON
 
     def send(self) -> None:
         """What lies there goes now."""
@@ -204,7 +208,7 @@ class Porter:
                 elif not self._read():
                     return
             self._send_sayings()
-            if self._outbox.count:
+            if self._outbox.count and self._is_time:
                 self.send()
 
     def _listen(self) -> "Ear | select.poll":
