@@ -189,9 +189,16 @@ class OwnedFile:
     def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
         self._pages = pages
         self._checkpointed = min(self._checkpointed, pages)
-        if not self._reserve.full:
-            self._runway.reach(pages)
         return apsw.SQLITE_OK
+
+    @property
+    def log_is_short(self) -> bool:
+        """Would one of the next commits make the file of the log longer?"""
+        return not self.poisoned and not self._reserve.full and self._runway.is_short(self._pages)
+
+    def lengthen_log(self, *, is_idle: bool) -> None:
+        """Make room for the next commits, when the last was answered; `is_idle`: nobody waits for one."""
+        self._runway.lay(self._pages, syncs=is_idle)
 
     def checkpoint_due(self, *, waiting: bool) -> bool:
         """Whether the log is long enough to be worth it; twice as long while somebody waits."""

@@ -127,13 +127,18 @@ class Owner:
     def _turn(self) -> None:
         if self._queue:
             self._write()
+            if self._file.log_is_short:
+                self._file.lengthen_log(is_idle=self._is_idle())
             if self._file.checkpoint_due(waiting=True) or self._may_checkpoint():
                 self._file.checkpoint()
         self._peers.flush()
 
     def _may_checkpoint(self) -> bool:
-        idle = not self._queue and not len(self._desk.inbox)
-        return idle and self._file.checkpoint_due(waiting=False) and not self._selector.select(0)
+        return self._file.checkpoint_due(waiting=False) and self._is_idle()
+
+    def _is_idle(self) -> bool:
+        """Does nobody wait for a commit?"""
+        return not self._queue and not len(self._desk.inbox) and not self._selector.select(0)
 
     def _write(self) -> None:
         units = [self._collector.recognise(unit) if unit.letter else unit for unit in self._queue]

@@ -5,7 +5,9 @@ their own: such a commit costs twice as much as one into space that is already t
 anew in the same file, so only its first round grows; but that is all that a short-lived process ever sees.
 
 What lies ahead are zeros, which SQLite cannot take for anything that was written: no frame of a log has the page number
-zero, or a checksum that fits it. Nobody syncs them; if they are lost, or could not be written, nothing is.
+zero, or a checksum that fits it. If they are lost, or could not be written, nothing is. They are synced while nobody
+waits, or else the next commit would have to bring them to the disk. A failure of that sync is not told here: all that
+was answered is on the disk by then, and the system tells it to the next commit too, which syncs by a file of its own.
 """
 
 import os
@@ -36,18 +38,22 @@ class Runway:
         """The file may have been made anew, or cut."""
         self._length = 0
 
-    def reach(self, pages: int) -> None:
-        """The log has so many pages now."""
-        needed = _HEAD + (pages + _CLOSE) * self._frame
-        if self._length < needed <= self._longest:
-            with suppress(OSError):
-                self._lay(needed)
+    def is_short(self, pages: int) -> bool:
+        """Is there little space left behind so many pages?"""
+        return self._length < self._need(pages) <= self._longest
 
-    def _lay(self, needed: int) -> None:
-        log = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            end = os.fstat(log).st_size
-            self._length = max(end, needed + _STRETCH)
-            os.pwrite(log, bytes(self._length - end), end)
-        finally:
-            os.close(log)
+    def lay(self, pages: int, *, syncs: bool) -> None:
+        """Make room behind so many pages."""
+        with suppress(OSError):
+            log = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                end = os.fstat(log).st_size
+                self._length = max(end, self._need(pages) + _STRETCH)
+                os.pwrite(log, bytes(self._length - end), end)
+                if syncs:
+                    os.fdatasync(log)
+            finally:
+                os.close(log)
+
+    def _need(self, pages: int) -> int:
+        return _HEAD + (pages + _CLOSE) * self._frame
