@@ -89,17 +89,31 @@ class Lines:
 
 def claim(step: Step, request: Claim) -> Taken:
     node = claiming_node(step, request.holder)
-    queues = find_queues(step, request)
     most = _node_room(step, node, request.most if not request.ids else len(request.ids))
     if request.ids:
         chosen = Chosen(request, _named(step, node, request.ids, most))
     else:
-        for queue in queues:
-            promote(step, queue.id, PROMOTED_AT_ONCE)
+        for queue in request.queues:
+            promote(step, queue, PROMOTED_AT_ONCE)
         refill(step)
-        chosen = choose(step, request, Asker(node, queues, most), Lines(step))
+        chosen = _choose_plainly(step, request, node, most) or _choose_with_care(step, request, node, most)
     (taken,) = take(step, [chosen])
     return taken
+
+
+def _choose_plainly(step: Step, request: Claim, node: Node, most: int) -> Chosen | None:
+    """The first tasks of the one line that there is; None if there is more to it, as when others are due later."""
+    if most <= 0 or (line := find_line(step, node, request)) is None:
+        return None
+    heads = list(step.run(Q.ready_head, (*line, most)))
+    short = len(heads) < request.most
+    if not heads or (short and any(step.has_delayed(queue) for queue in request.queues)):
+        return None
+    return Chosen(request, heads, None, short and most < request.most)
+
+
+def _choose_with_care(step: Step, request: Claim, node: Node, most: int) -> Chosen:
+    return choose(step, request, Asker(node, find_queues(step, request), most), Lines(step))
 
 
 def find_queues(step: Step, request: Claim) -> list[Queue]:
@@ -115,21 +129,30 @@ def choose(step: Step, request: Claim, asker: Asker, lines: Lines) -> Chosen:
     return Chosen(request, heads, next_due, waiting or (short and asker.most < request.most))
 
 
-def find_line(step: Step, node: Node, queues: Sequence[Queue]) -> tuple[int, int] | None:
-    """The one line of tasks that is open to this node and to all that are like it, if nothing else decides about it.
+def find_line(step: Step, node: Node, request: Claim) -> tuple[int, int] | None:
+    """The one line of tasks that there is for this claim of this node or one like it, if nothing else decides about it.
 
-    That is so if it asks for one queue without a limit, which nodes are not told apart for, and in which all tasks wait
-    in one lane that avoids nobody.
+    That is so if its queues have no limit and no pause and nodes are not told apart for them, and if all tasks that are
+    ready in them wait in one lane that avoids nobody.
     """
-    if len(queues) != 1:
+    shelf = step.shelf
+    lined = [(queue, lane) for queue in request.queues for lane in shelf.lined.get(queue, ())]
+    if len(lined) != 1:
         return None
-    (queue,) = queues
-    lined = step.shelf.lined.get(queue.id, ())
-    if len(lined) != 1 or queue.policy.is_limited or queue.policy.pin or queue.policy.ignore:
-        return None
-    if _room(step, node, queue) <= 0 or not (lanes := list(_open_lanes(step, node, queue))) or lanes[0] < 0:
-        return None
-    return queue.id, lanes[0]
+    ((queue, lane),) = lined
+    key = (node.id, request.queues, queue, lane)
+    if (is_plain := shelf.verdicts.get(key)) is None:
+        is_plain = shelf.verdicts[key] = _is_plain(step, node, find_queues(step, request), lane)
+    return (queue, lane) if is_plain else None
+
+
+def _is_plain(step: Step, node: Node, queues: Sequence[Queue], lane: int) -> bool:
+    for queue in queues:
+        policy = queue.policy
+        if policy.is_limited or policy.pin or policy.ignore or queue.paused(Wall(step.wall)):
+            return False
+    takes = all(node.takes_queue(queue.name) for queue in queues)
+    return takes and lane > 0 and open_to(step.shelf.lanes[lane], node, step.wall, alone=False)
 
 
 def _node_room(step: Step, node: Node, most: int) -> int:

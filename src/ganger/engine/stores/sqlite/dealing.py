@@ -159,7 +159,7 @@ class Deal:
         """What is the same for all holders that are alike is found out once; None if there is more to it."""
         kin = (claim.queues, node.kinds, node.labels, node.queues)
         if kin not in self._kin:
-            self._kin[kin] = find_line(self._step, node, find_queues(self._step, claim))
+            self._kin[kin] = find_line(self._step, node, claim)
         if (line := self._kin[kin]) is None:
             return None
         heads = self._lines.read(*line, claim.most)

@@ -17,8 +17,9 @@ _decoder = msgspec.msgpack.Decoder(Receipt)
 
 def exchange(session: Session, request: Exchange) -> Exchanged:
     step = Step(session)
-    take_notes(step, request.notes)
-    refused = apply(step, request.moves)
+    if request.notes:
+        take_notes(step, request.notes)
+    refused = apply(step, request.moves) if request.moves else []
     if refused and request.all_or_nothing:
         index, verdict = refused[0]
         raise refusal(request.moves[index], verdict)

@@ -46,6 +46,8 @@ class Shelf:
     """For each queue the lanes that may have ready tasks; never one too few."""
     followed: dict[int, int] = field(default_factory=dict)
     """Tasks whose output somebody reads as it comes, with the moment at which that ends."""
+    verdicts: dict[tuple[object, ...], bool] = field(default_factory=dict)
+    """What was found out about queues, nodes and lanes; forgotten when one of them changes."""
     dirty_tally: set[TallyKey] = field(default_factory=set)
     dirty_counters: set[tuple[int, str]] = field(default_factory=set)
 
@@ -69,10 +71,12 @@ class Shelf:
 
     def _know_lane(self, number: int, lane: Lane) -> None:
         self.lane_ids[lane], self.lanes[number] = number, lane
+        self.verdicts.clear()
 
     def _unknow_lane(self, lane: Lane) -> None:
         number = self.lane_ids.pop(lane)
         del self.lanes[number]
+        self.verdicts.clear()
         for lined in self.lined.values():
             lined.discard(number)
 
@@ -90,8 +94,8 @@ class Shelf:
     def put_queue(self, session: Session, shelved: Shelved | None, number: int) -> None:
         """Keep a queue as it is now, or drop it."""
         before = self.queues.get(number)
-        _keep(self.queues, number, shelved)
-        session.rolled_back(lambda: _keep(self.queues, number, before))
+        self._keep(self.queues, number, shelved)
+        session.rolled_back(lambda: self._keep(self.queues, number, before))
 
     def forget_queue(self, session: Session, number: int) -> None:
         """Drop a queue with its books: nobody asks for them any more, and its number does not come again."""
@@ -114,8 +118,15 @@ class Shelf:
 
     def put_node(self, session: Session, node: Node | None, number: int) -> None:
         before = self.nodes.get(number)
-        _keep(self.nodes, number, node)
-        session.rolled_back(lambda: _keep(self.nodes, number, before))
+        self._keep(self.nodes, number, node)
+        session.rolled_back(lambda: self._keep(self.nodes, number, before))
+
+    def _keep(self, things: dict[int, V], number: int, value: V | None) -> None:
+        self.verdicts.clear()
+        if value is None:
+            things.pop(number, None)
+        else:
+            things[number] = value
 
     def line_up(self, queue: int, lane: int) -> None:
         self.lined.setdefault(queue, set()).add(lane)
@@ -152,13 +163,6 @@ class Shelf:
 def _cut(books: dict[tuple[int, K], int], queue: int) -> dict[tuple[int, K], int]:
     """Take what belongs to a queue out of the books."""
     return {key: books.pop(key) for key in [key for key in books if key[0] == queue]}
-
-
-def _keep(shelf: dict[int, V], number: int, value: V | None) -> None:
-    if value is None:
-        shelf.pop(number, None)
-    else:
-        shelf[number] = value
 
 
 def load(session: Session) -> Shelf:

@@ -1,6 +1,7 @@
 """How a submission becomes rows: ids first, then births, then what the new tasks mean for others."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
@@ -114,6 +115,9 @@ class Path(NamedTuple):
     entries: list[EntryRow]
 
 
+_NOWHERE: Final = Path(0, "", 0, 1, [])
+
+
 class Births:
     """The new tasks of one submission on their way into the table."""
 
@@ -137,9 +141,14 @@ class Births:
         self.related = [
             task for index, task in enumerate(tasks) if (task.parents or task.group) and index not in existing
         ]
-        self.links = Links(step, ids, existing, [task.parents for task in self.related if task.parents], pasts)
         self.members = self._count_members() if self.related else {}
         self.orders: dict[tuple[int, str, tuple[str, ...]], tuple[int, int, bool]] = {}
+
+    @cached_property
+    def links(self) -> Links:
+        """Made for those that are related, or have more to them: most submissions need none."""
+        families = [task.parents for task in self.related if task.parents]
+        return Links(self.step, self.ids, self.existing, families, self.pasts)
 
     def store(self) -> None:
         step = self.step
@@ -169,7 +178,8 @@ class Births:
 
     def _store_tasks(self) -> None:
         """The tasks that are plain but for edges in runs, the others on the way. Spelt out for its heat."""
-        kids, pasts, path, runs = self.links.kids, self.pasts, Path(0, "", 0, 1, []), Runs(self.step)
+        kids: Mapping[int, int] = self.links.kids if self.related else {}
+        pasts, path, runs = self.pasts, _NOWHERE, Runs(self.step)
         for index, task in enumerate(self.tasks):
             number, spec = self.ids[index], task[2]
             if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC or number in pasts:
