@@ -1,12 +1,14 @@
 """A call that has not been sent: what is to be done and how, as a value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, Unpack
+
+from msgspec import Struct, structs
 
 from ganger.client.handle import Handle
 from ganger.client.options import PLAIN, CommandWishes, Options, Wishes, retry_text, split
-from ganger.client.references import encode
+from ganger.client.references import encode, encode_plainly
 from ganger.client.transport import Draft
 from ganger.core.clock import Wall
 from ganger.core.errors import BadInput
@@ -20,8 +22,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T_co]):
+class Call(Struct, Generic[T_co], frozen=True):
     """A task to be. `returns` is the type in which its result is wanted back.
 
     `outline` is the task but for its spec, if whoever makes many alike has drawn it already.
@@ -35,7 +36,7 @@ class Call(Generic[T_co]):
 
     def using(self, **wishes: Unpack[Wishes]) -> "Call[T_co]":
         """A copy with other options."""
-        return replace(self, options=replace(self.options, **wishes), outline=None)
+        return structs.replace(self, options=replace(self.options, **wishes), outline=None)
 
 
 class Sender(Protocol):
@@ -48,9 +49,9 @@ class Sender(Protocol):
 
 def draft(call: Call[Any]) -> Draft:
     """The call as a task by itself. The results that it asks for are waited for."""
+    if (outline := call.outline) is not None and (spec := encode_plainly(call.spec)) is not None:
+        return Draft(call.options.queue, NewTask(outline.queue, outline.kind, spec, *outline[3:]))
     encoded = encode(call.spec)
-    if not encoded.sources and (outline := call.outline) is not None:
-        return Draft(call.options.queue, NewTask(outline.queue, outline.kind, encoded.spec, *outline[3:]))
     if any(source.number < 0 for source in encoded.sources):
         raise BadInput("an argument is the result of a task in a graph that has not been submitted: add it to that one")
     if isinstance(call.spec, ConditionSpec) and isinstance(call.spec.probe, Expression):

@@ -63,7 +63,7 @@ class Function(Generic[P, R, T]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """The call as a value, to be put into a group or a graph."""
-        return self.prepare(list(args), dict(kwargs))
+        return self.prepare(list(args), kwargs)
 
     def prepare(self, args: list[Any], kwargs: dict[str, Any]) -> Call[T]:
         """The call as a value, its arguments unchecked: some may be results of other tasks."""

@@ -42,10 +42,16 @@ class Encoded(NamedTuple):
 
 def encode(spec: Spec) -> Encoded:
     """The spec as JSON. BadInput: an argument has a type that JSON cannot carry."""
+    plain = encode_plainly(spec)
+    return _encode_looking(spec) if plain is None else Encoded(plain, ())
+
+
+def encode_plainly(spec: Spec) -> bytes | None:
+    """The spec as JSON, if it asks for no results and has nothing that JSON does not know."""
     try:
-        return Encoded(floats.encode(spec), ())
+        return floats.encode(spec)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return _encode_looking(spec)
+        return None
 
 
 def _encode_looking(spec: Spec) -> Encoded:

@@ -65,18 +65,21 @@ class Bag:
 
     def make_room(self, size: int) -> bool:
         """Lay out space for a letter with a request of this size; False if there is none to be had."""
+        end = self._end + size + _AROUND
+        if end <= self._length and not self._failed:
+            return self._end < _FULL
         try:
-            self._reach(self._end + size + _AROUND)
+            self._reach(end)
         except OSError:
             return False
-        return True
+        return self._end < _FULL
 
     def _reach(self, end: int) -> None:
         if self._failed:
             raise OSError("the disk failed under this bag")
         if self._file < 0:
-            self._make()
-        if end > self._length:
+            self._make(end)
+        elif end > self._length:
             self._stretch(end)
 
     def put(self, frame: bytes) -> None:
@@ -93,7 +96,7 @@ class Bag:
             raise StoreBroken(f"a letter could not be written to {self._path}: {error}") from error
         self._end += len(letter)
 
-    def _make(self) -> None:
+    def _make(self, end: int) -> None:
         made = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DSYNC | os.O_CLOEXEC, 0o600)
         try:
             _give_to_owner_of(self._place.database, made)
@@ -101,12 +104,15 @@ class Bag:
             # A collector may have come before the lock, and have taken the empty file for one that was left behind.
             if not os.path.samestat(os.stat(self._path), os.fstat(made)):
                 raise OSError("the bag was taken away")
+            self._file = made
+            self._stretch(end)
+            # Behind the stretch: where that has brought the journal of the file system to the disk, this is nothing.
             sync_folder(self._place.folder)
         except OSError:
+            self._file, self._length = -1, 0
             os.close(made)
             self._path.unlink(missing_ok=True)
             raise
-        self._file = made
 
     def _stretch(self, end: int) -> None:
         self._length = self._end + os.pwrite(self._file, bytes(end - self._end + _STRETCH), self._end)

@@ -141,7 +141,9 @@ class Link:
                 # The serving thread notices the end of a connection by itself, and sends the unit again.
                 whole = False
             self._desk.probe("link.sent")
-            self._post.deliver()
+            if not unit.letter:
+                # Its request may have been unfit, which is told. A letter was packed before.
+                self._post.deliver()
             heard = (self._has_deadline or unit.letter) and whole
         if not heard:
             self._desk.inbox.ring()

@@ -56,7 +56,9 @@ class Posting:
         self._call = call
         self._bag = Bag(desk.place, desk.client)
         self._lock = threading.Lock()
-        self._changed = threading.Condition(threading.Lock())
+        self._books = threading.Lock()
+        self._emptied = threading.Condition(self._books)
+        """All letters were run."""
         self._free = list(range(desk.limits.slots, desk.limits.slots + desk.limits.letters))
         self._open = 0
         self._waiting: list[Unit] = []
@@ -118,14 +120,12 @@ class Posting:
 
     def _take_identity(self, size: int) -> Identity | None:
         """For a letter of this size; None if there is no room for it now."""
-        with self._changed:
+        with self._books:
             if self._bag.is_full:
-                self._changed.wait_for(lambda: not self._open, self._desk.limits.flush_ms / 1000)
+                self._emptied.wait_for(lambda: not self._open, self._desk.limits.flush_ms / 1000)
             if not self._open:
                 self._bag.empty()
-            if not self._free or self._waiting or self._bag.is_full or self._is_closed:
-                return None
-            if not self._bag.make_room(size):
+            if not self._free or self._waiting or self._is_closed or not self._bag.make_room(size):
                 return None
             self._seq += 1
             self._open += 1
@@ -133,15 +133,16 @@ class Posting:
 
     def _drop(self, unit: Unit) -> None:
         assert unit.identity is not None
-        with self._changed:
+        with self._books:
             self._open -= 1
             self._free.append(unit.identity.slot)
-            self._changed.notify_all()
+            if not self._open:
+                self._emptied.notify_all()
 
     def note(self, unit: Unit, outcome: Outcome) -> bool:
         """On the serving thread: whether the letter has to be sent again."""
         if isinstance(outcome.error, PASSING) and not self._is_closed:
-            with self._changed:
+            with self._books:
                 self._waiting.append(unit)
                 if len(self._waiting) == 1:
                     self._send_later()
@@ -156,7 +157,7 @@ class Posting:
         timer.start()
 
     def _send_again(self) -> None:
-        with self._changed:
+        with self._books:
             waiting, self._waiting = self._waiting, []
         for unit in waiting:
             try:
@@ -170,8 +171,8 @@ class Posting:
 
     def settle(self, seconds: float) -> None:
         """Wait until every letter was run, or the time is up."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._open, seconds)
+        with self._books:
+            self._emptied.wait_for(lambda: not self._open, seconds)
 
     def close(self) -> None:
         """Let the bag go. What is left in it is run by the owner."""

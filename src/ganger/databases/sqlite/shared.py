@@ -61,7 +61,7 @@ class SharedFile:
         self._ended: asyncio.Future[None] = loop.create_future()
         self._readers = Readers(desk.place, desk.charter.vfs, desk.limits.readers)
         self._loop = loop
-        self._posting = Posting(desk, lambda: self.owns, desk.inbox.post)
+        self._posting = Posting(desk, lambda: self._steward.owns, desk.inbox.post)
         self._steward = Steward(desk, self._note_entry, lambda: self._resolve(self._ended, None))
         self._thread = threading.Thread(
             target=self._steward.run, name=f"ganger-{desk.place.database.name}", daemon=True

@@ -44,10 +44,7 @@ class Steward:
         self._has_entered = False
         self._seat: Seat | None = None
         self._role: Owner | Link | None = None
-
-    @property
-    def owns(self) -> bool:
-        return isinstance(self._role, Owner)
+        self.owns = False
 
     def run(self) -> None:
         """What the thread does."""
@@ -116,7 +113,7 @@ class Steward:
         try:
             owner.serve(self._outstanding.drain(), lambda: self._begin(owner))
         finally:
-            self._role = self._seat = None
+            self.owns, self._role, self._seat = False, None, None
 
     def _sit_down(self, seat: Seat) -> Owner:
         desk = self._desk
@@ -149,7 +146,7 @@ class Steward:
             self._role = None
 
     def _begin(self, role: Owner | Link) -> None:
-        self._role = role
+        self._role, self.owns = role, isinstance(role, Owner)
         if not self._has_entered:
             self._has_entered = True
             self._entered(None)

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NewType, ParamSpec, Protocol
+from typing import Any, Final, NamedTuple, NewType, ParamSpec, Protocol
 
 from ganger.core.errors import GangerError, StoreUnavailable
 
@@ -29,6 +29,7 @@ class Outcome(NamedTuple):
     encoded: bytes = b""
 
 
+_NOTHING_YET: Final = Outcome()
 Answered = Callable[[Outcome], None]
 
 
@@ -203,7 +204,7 @@ class Blocked:
     def __init__(self) -> None:
         self._gate = threading.Lock()
         self._gate.acquire()
-        self._outcome = Outcome()
+        self._outcome = _NOTHING_YET
         self.told = False
 
     def tell(self, outcome: Outcome, post: Post) -> None:
