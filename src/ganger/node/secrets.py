@@ -71,9 +71,9 @@ def check_name(name: str) -> str:
 
 def has_reference(argv: Sequence[str], env: Mapping[str, str], stdin: str | None) -> bool:
     """Most commands have none, and should not pay for a search."""
-    return any(REFERENCE in text for text in argv) or any(
-        text.startswith(REFERENCE) for text in (*env.values(), stdin or "")
-    )
+    if REFERENCE in "\n".join(argv):
+        return True
+    return bool(env or stdin) and any(text.startswith(REFERENCE) for text in (*env.values(), stdin or ""))
 
 
 def may_have_reference(spec: bytes) -> bool:

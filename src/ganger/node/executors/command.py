@@ -129,7 +129,7 @@ def _program(spec: CommandSpec | ShellSpec) -> tuple[list[str], bytes | None]:
 
 def _refuse_nul(spec: CommandSpec | ShellSpec, argv: Sequence[str]) -> None:
     texts = [*argv, spec.cwd or "", *spec.env, *spec.env.values()]
-    if any("\0" in text for text in texts):
+    if "\0" in "".join(texts):
         raise BadInput("a command, its environment and its working directory cannot hold a NUL: take it out")
     if any(not name or "=" in name for name in spec.env):
         raise BadInput("the name of an environment variable is not empty and holds no =")

@@ -135,8 +135,12 @@ class Guardian:
             link.close()
 
     async def _reach(self) -> None:
+        if self._link is None:
+            await self._wait_for_link()
         if self._end is not None:
             raise self._end
+
+    async def _wait_for_link(self) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
                 # A connection may be lost again before we have heard that it is there.
@@ -146,8 +150,6 @@ class Guardian:
             raise StoreUnavailable(
                 f"no guardian answers in {self.post.run}: {self._obstacle}", run=str(self.post.run)
             ) from None
-        if self._end is not None:
-            raise self._end
 
     def _join(self) -> "asyncio.Task[None]":
         if self._joining is None or self._joining.done():
