@@ -21,13 +21,14 @@ class Attempt:
     """
 
     __slots__ = (
-        "again", "asked", "cell", "code", "deadline", "doom", "ended", "forced_at", "kill_at", "order", "pause", "pid",
-        "pidfd", "pipes", "serial", "signal", "stuck", "trusted", "usage", "watched",
+        "again", "asked", "cell", "code", "deadline", "doom", "ended", "forced_at", "fresh_until", "key", "kill_at",
+        "order", "pause", "pid", "pidfd", "pipes", "serial", "signal", "stuck", "trusted", "usage", "watched",
     )  # fmt: skip
 
     def __init__(self, order: Start, serial: int, now: int, pipes: Pipes, cell: Cell | None) -> None:
         # What only the start needs can be large, and there may be many of us.
         self.order = msgspec.structs.replace(order, argv=[], environment={}, stdin=None, script=None, masks=[])
+        self.key: Key = order.key
         self.serial = serial
         self.pipes = pipes
         self.cell = cell
@@ -41,16 +42,13 @@ class Attempt:
         self.asked = False
         self.forced_at = NEVER
         self.ended = False
+        self.fresh_until = now
         self.stuck = False
         self.watched = False
         self.doom: tuple[str, str] | None = None
         self.code: int | None = None
         self.signal: int | None = None
         self.usage = Usage()
-
-    @property
-    def key(self) -> Key:
-        return self.order.key
 
     @property
     def forced(self) -> bool:

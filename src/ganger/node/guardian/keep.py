@@ -26,7 +26,9 @@ STARTS_PER_TURN: Final = 16
 
 TELL_EVERY: Final = 20
 SAY_AFTER: Final = 3
-"""So many ms an attempt has run before the node is told that it does: most that end sooner are told by their end."""
+"""So many ms an attempt is *fresh*: the node is not told that it runs, and its pipes hold what it says. Most that end
+sooner are told by their end, and whatever they have said is taken then.
+"""
 
 TRY_AGAIN: Final = 250
 
@@ -205,30 +207,37 @@ class Keep:
         self._attempts[attempt.key] = attempt
         self._by_serial[attempt.serial] = attempt
         self._serials[attempt.key] = attempt.serial
-        for tap in attempt.pipes.taps:
-            self._watch(attempt, tap)
         self._tools.books.begin(attempt)
         self._plan(attempt)
+        self._keep_fresh(attempt, now + SAY_AFTER)
+
+    def _keep_fresh(self, attempt: Attempt, until: int) -> None:
+        attempt.fresh_until = until
         self._fresh[attempt.key] = attempt
-        self._say_at = min(self._say_at, now + SAY_AFTER)
+        self._say_at = min(self._say_at, until)
 
     def _say_begun(self, now: int) -> None:
         if now < self._say_at:
             return
-        fresh, self._fresh, self._say_at = self._fresh, {}, NEVER
-        for attempt in fresh.values():
+        for attempt in [fresh for fresh in self._fresh.values() if fresh.fresh_until <= now]:
+            del self._fresh[attempt.key]
             self._tell(attempt.started())
-            if not attempt.ended:
-                self._settle_in(attempt, now)
+            self._settle_in(attempt, now)
+        self._say_at = min((fresh.fresh_until for fresh in self._fresh.values()), default=NEVER)
 
     def _settle_in(self, attempt: Attempt, now: int) -> None:
-        """It is not one of those that end at once: see to it that its end is seen however many run, and give it a cell.
-        What cannot be had is no reason to end it: until it has a descriptor, the signal tells of its end.
+        """It is not one of those that end at once: draw from its pipes, see to it that its end is seen however many
+        run, and give it a cell. What cannot be had is no reason to end it: until it has a descriptor, the signal tells
+        of its end.
         """
+        for tap in attempt.pipes.taps:
+            self._watch(attempt, tap)
+        if attempt.ended:
+            return
         try:
             attempt.pidfd = os.pidfd_open(attempt.pid)
         except OSError:
-            self._fresh[attempt.key], self._say_at = attempt, now + TRY_AGAIN
+            self._keep_fresh(attempt, now + TRY_AGAIN)
             return
         self._tools.eyes.watch(attempt.pidfd, partial(self._gone.append, attempt), ONCE)
         try:

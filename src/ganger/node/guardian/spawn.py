@@ -166,7 +166,7 @@ def find_program(name: str, path: str) -> str:
         raise CannotStart(NOT_FOUND, "the command names no program: give one as the first of argv")
     if "/" in name:
         return name
-    places = [os.path.join(folder or ".", name) for folder in path.split(":")]
+    places = [f"{folder or '.'}/{name}" for folder in path.split(":")]
     for place in places:
         if os.access(place, os.X_OK) and os.path.isfile(place):
             return place
