@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,18 @@ def test_a_letter_that_comes_alone_is_not_written_down_if_its_answer_comes_in_ti
             await asyncio.to_thread(post, client, "ada", 1, 3)
             assert seen.count("bag.put") == 2
             assert len(await client.read(lines)) == len(await owner.read(lines)) == 4
+
+    asyncio.run(scenario())
+
+
+def test_the_first_letter_after_units_that_were_called_for_does_not_come_alone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        seen, limits = Counted(), replace(PATIENT, letters_after=2)
+        opening: dict[str, Any] = {"limits": limits, "clock": FakeClock(), "probe": seen}
+        async with opened(tmp_path / "c.db"), opened(tmp_path / "c.db", **opening) as client:
+            await asyncio.to_thread(post, client, "ada", 3)
+            assert seen.count("bag.put") == 1
+            assert len(await client.read(lines)) == 3
 
     asyncio.run(scenario())
 

@@ -3,9 +3,9 @@
 The first few units of a process are called for like any other: to make a bag costs more than a few answers. While this
 process owns the file it has no bag at all, since there is no way to spare.
 
-A letter that comes alone, some time after the last, is run at once by an owner that has nothing else to do, and that
-takes longer if the disk has to sync the bag beside it. So its answer is waited for, for some milliseconds, and the bag
-is written only if none came: then the next ones are not kept waiting.
+A letter that comes alone, some time after the last unit, is run at once by an owner that has nothing else to do, and
+that takes longer if the disk has to sync the bag beside it. So its answer is waited for, for some milliseconds, and the
+bag is written only if none came: then the next ones are not kept waiting.
 
 A letter whose answer is that it could not be run now (the disk is full, the owner is gone) is sent again until it is
 run: it was acknowledged. While there is such a letter, or no room for another, units are called for like any other, so
@@ -76,6 +76,7 @@ class Posting:
             if (lend := self._desk.inbox.lend) is not None:
                 lend(letter, self._desk.limits.answer_ms)
             letter.wait(None)
+            self._last = self._desk.clock.now()
         return letter
 
     def _put(self, letter: Letter, operation: str, request: Any) -> bool:
