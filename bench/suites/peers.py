@@ -44,7 +44,7 @@ class Entrant:
 
 
 ENTRANTS = (
-    Entrant("ganger", "ganger", "Ganger", "SQLite", 60_000, 2_400, bulk=60_000),
+    Entrant("ganger", "ganger", "Ganger", "SQLite", 60_000, 4_800, bulk=60_000),
     Entrant("pgqueuer", "pgqueuer", "PgQueuer", "batch 100", 16_000, 2_400, bulk=16_000, server="postgres"),
     Entrant("huey_sqlite", "huey", "Huey", "SQLite FULL", 4_000, 2_400),
     Entrant("procrastinate", "procrastinate", "Procrastinate", "10 slots", 600, 480, bulk=600, server="postgres"),
