@@ -44,6 +44,24 @@ LEASES: Final = (
         ),
     ),
     Bug(
+        "holders that end and take at one moment are not asked for their fences",
+        f"{_SQLITE}/queries/moves_succeed_few.sql",
+        "AND +fence = column2 AND +holder = column3",
+        "AND +fence >= column2",
+        (
+            f"{_STORE}test_sqlite_relaying.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[take_over]",
+        ),
+    ),
+    Bug(
+        "who ends a task with others at one moment forgets who waits for it",
+        f"{_SQLITE}/queries/moves_succeed_few.sql",
+        " AND +kids = 0",
+        "",
+        (
+            f"{_STORE}test_sqlite_relaying.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[wait_for]",
+        ),
+    ),
+    Bug(
         "a node beats without its token",
         f"{_SQLITE}/joining.py",
         "if not operator and not hmac.compare_digest(str(token), change.token):",

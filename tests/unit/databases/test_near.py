@@ -28,6 +28,18 @@ def test_it_is_told_once_before_the_replies_and_before_the_commit(tmp_path: Path
     asyncio.run(scenario())
 
 
+def test_who_is_refused_does_not_hear_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        heard: list[str] = []
+        async with opened(tmp_path / "c.db") as owner:
+            with pytest.raises(DuplicateKey):
+                await owner.call("refuse", Line("ada", 1), lambda: heard.append("refused"))
+            assert await owner.call("submit", Line("ada", 1), lambda: heard.append("near")) == 1
+            assert heard == ["near"]
+
+    asyncio.run(scenario())
+
+
 def test_who_hears_it_may_still_hear_that_it_was_not_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         heard, vfs = list[str](), FaultVfs("near")

@@ -91,8 +91,8 @@ class Scribe:
             self._probe("scribe.before_commit")
             self._store_receipts()
             session.flush()
-            for unit, _ in answers:
-                if unit.near is not None:
+            for unit, outcome in answers:
+                if unit.near is not None and outcome.error is None:
                     unit.near()
             self._file.connection.execute("COMMIT")
         except Exception as error:

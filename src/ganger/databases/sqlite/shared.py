@@ -138,16 +138,21 @@ class SharedFile:
         """Whether this process owns the file at the moment."""
         return self._steward.owns
 
-    async def call(self, operation: str, request: Any) -> Any:
+    async def call(self, operation: str, request: Any, near: Callable[[], None] | None = None) -> Any:
         """One unit of work: atomic, and durable when this returns.
 
         Raises what the operation raised, from whichever process it ran in; StoreFull or StoreClosed if nothing was
         done; StoreBroken or StoreUnavailable if it is unknown whether it was. Cancelling does not take it back.
         Units are run in no particular order.
+
+        `near` may be called, on the loop and once, when it was run well and is about to be durable: the loop has
+        nothing else to do while the disk is at work.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._post(operation, request, Awaited(loop, future), loop)
+        self._post(
+            operation, request, Awaited(loop, future), loop, None if near is None else partial(call_loop, loop, near)
+        )
         return await future
 
     async def call_each(
@@ -155,8 +160,7 @@ class SharedFile:
     ) -> list[Any]:
         """As many units at once, each as by `call`: the reply or the error of each, in their order.
 
-        `near` may be called, on the loop and once, when the last of them was run and they are about to be durable: the
-        loop has nothing else to do while the disk is at work.
+        `near` is for the last of them.
         """
         loop = asyncio.get_running_loop()
         party = Party(loop, len(requests))

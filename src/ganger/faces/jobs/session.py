@@ -132,20 +132,19 @@ class Session:
         job, is_small = self._job, len(data) <= self._engine.limits.inline
         if job is None or not self._delivered or not is_small or self._machine.phase is not Phase.WORKING:
             return False
-        self._machine.hear_binary(self._now())
+        self._machine.hear_more(self._now())
         self._passage.send(job, data, self._here().claim)
         return True
 
     def _take_word(self, text: bytes) -> bool:
-        return messages.is_ready(text) and self._send_next()
+        return self._machine.phase is Phase.ASKED and messages.is_ready(text) and self._send_next()
 
     def _send_next(self) -> bool:
-        """Send what was claimed for a worker that is ready, if that can be done at once."""
-        job, now = self._next, self._now()
-        if job is None or job.spec is None or self._machine.phase is not Phase.ASKED or not self._socket.is_free:
+        """Send what was claimed to a worker that was asked and is ready, if that can be done at once."""
+        job = self._next
+        if job is None or job.spec is None or not self._socket.is_free:
             return False
-        self._machine.hear(messages.READY, now)
-        self._machine.send_job(now)
+        self._machine.take_next(self._now())
         self._withdraw()
         self._next, self._job = None, job
         self._socket.send_now(frames.encode(Opcode.BINARY, job.spec))
@@ -270,12 +269,12 @@ class Session:
             # The worker has a part of it, and the rest cannot be read.
             self._delivered = True
             self._finish(Ending(frames.BROKEN, "the payload cannot be read", judge_unreadable(error)))
+        self._machine.hear_more(self._now())
         self._end_delivery(job)
 
     def _end_delivery(self, job: Claimed) -> None:
         self._delivered = True
         self._passage.expect()
-        self._machine.hear_more(self._now())
         self._starting.begin(job)
 
     def _tell_started(self, job: Claimed) -> None:
@@ -338,9 +337,10 @@ class Session:
             self._ask_next()
 
     def _ask_next(self) -> None:
-        steps, word = self._machine.end_job(self._now()), self._asking.end()
+        word = self._asking.end()
         if word is Word.READY and self._send_next():
             return
+        steps = self._machine.end_job(self._now())
         if word in (Word.READY, Word.MORE):
             self._machine.hear(messages.READY, self._now())
             self._withdraw()

@@ -49,6 +49,9 @@ class Tally(NamedTuple):
     failed: int = 0
 
 
+_NONE: Final = Tally()
+
+
 class Reins(NamedTuple):
     """What can be done to a worker: have it give a job up that somebody killed, and send it away."""
 
@@ -125,9 +128,8 @@ class Workers:
         self.changes += 1
 
     def tally(self, identity: str, *, succeeded: bool) -> None:
-        done, failed = self.count(identity)
+        done, failed = self._tallies.pop(identity, _NONE)
         self._tallies[identity] = Tally(done + succeeded, failed + (not succeeded))
-        self._tallies.move_to_end(identity)
         if len(self._tallies) > _MOST_TALLIES:
             self._tallies.popitem(last=False)
         self.changes += 1
@@ -138,7 +140,7 @@ class Workers:
 
     def count(self, identity: str) -> Tally:
         """How many jobs of it went well, and how many did not."""
-        return self._tallies.get(identity, Tally())
+        return self._tallies.get(identity, _NONE)
 
     def list_all(self) -> Iterator[Seen]:
         """Those that are here, then those that went, the last one first."""

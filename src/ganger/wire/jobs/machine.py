@@ -148,6 +148,11 @@ class Connection:
         self.phase, self._heard = Phase.WORKING, now
         return True
 
+    def take_next(self, now: int) -> None:
+        """Its job is settled; it was asked, says that it is ready, and is sent the next one: all of that as one."""
+        self.phase, self._unanswered = Phase.WORKING, 0
+        self._heard = self._asked_at = now
+
     def end_job(self, now: int) -> list[Step]:
         """Its job is settled. Whether it takes the next one, it is asked."""
         return self._ask(now)

@@ -12,7 +12,7 @@ from ganger.core.task import Claimed, NewTask
 from ganger.engine.store import Claim, Exchange, Exchanged
 from ganger.engine.stores.sqlite.dealing import SMALL
 from tests.unit.engine.stores.owner import Owner
-from tests.unit.engine.stores.twins import Twins, submit
+from tests.unit.engine.stores.siblings import Siblings, submit
 
 pytestmark = pytest.mark.slow
 
@@ -22,14 +22,14 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
-        self.twins = Twins(Owner(), Owner())
+        self.siblings = Siblings.born()
         policies: list[dict[str, Any]] = [{}, {}, {}, {}, {"sort": "lifo"}, {"max_per_key": 1}, {"max_active": 4}]
         self.queues = [self.make_queue(f"q{number}", self.draw.choice(policies)) for number in range(2)]
         self.nodes = [self.make_node(f"n{number}") for number in range(5)]
         self.held: list[Claimed] = []
 
     def make_queue(self, name: str, policy: dict[str, Any]) -> QueueId:
-        made: QueueId = self.twins.both(lambda owner: owner.queue(name, **policy))
+        made: QueueId = self.siblings.all(lambda owner: owner.queue(name, **policy))
         return made
 
     def make_node(self, name: str) -> NodeId:
@@ -41,11 +41,11 @@ class Chance:
             "labels": pick(((), ("gpu",))),
             "lease": 10**9,
         }
-        made: NodeId = self.twins.both(lambda owner: owner.node(name, **said))
+        made: NodeId = self.siblings.all(lambda owner: owner.node(name, **said))
         return made
 
     def submit(self) -> None:
-        submit(self.twins, *(self._task() for _ in range(self.draw.randrange(12))))
+        submit(self.siblings, *(self._task() for _ in range(self.draw.randrange(12))))
 
     def _task(self) -> NewTask:
         draw, more = self.draw, dict[str, Any]()
@@ -64,9 +64,9 @@ class Chance:
     def fail_some(self) -> None:
         """Some are to be tried by another, at once or later."""
         for one in [one for one in self.held if self.draw.random() < 0.1]:
-            rule, due = self.draw.choice((("retry", None), ("retry_later", self.twins.single.clock.wall() + 20)))
+            rule, due = self.draw.choice((("retry", None), ("retry_later", self.siblings.single.clock.wall() + 20)))
             again = move(one.id, rule, one.fence)._replace(avoid=30_000, due=due)
-            self.twins.both(Owner.exchange, again)
+            self.siblings.all(Owner.exchange, again)
             self._forget({one.id})
 
     def _forget(self, ended: set[TaskId]) -> None:
@@ -75,12 +75,12 @@ class Chance:
 
     def pass_time(self) -> None:
         step = self.draw.randrange(20)
-        for owner in self.twins:
+        for owner in self.siblings:
             owner.clock.advance(step)
 
     def exchange(self) -> None:
         requests = [self._request(self.draw.choice(self.nodes)) for _ in range(self.draw.randrange(2, 8))]
-        for reply in self.twins.exchange(*requests):
+        for reply in self.siblings.exchange(*requests):
             assert isinstance(reply, Exchanged)
             self.held += reply.claimed
 

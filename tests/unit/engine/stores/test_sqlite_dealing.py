@@ -35,25 +35,25 @@ from ganger.engine.stores.sqlite.joining import configure
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.testing.clock import FakeClock, SeededEntropy
 from tests.unit.engine.stores.owner import Owner, numbers, payload
-from tests.unit.engine.stores.twins import Twins, claimed_by, settle, submit, workers
+from tests.unit.engine.stores.siblings import Siblings, claimed_by, settle, submit, workers
 
 
 @pytest.fixture
-def twins() -> Twins:
-    return Twins(Owner(), Owner())
+def siblings() -> Siblings:
+    return Siblings.born()
 
 
 @pytest.mark.parametrize("slots", [None, 1])
 def test_holders_that_end_one_and_take_the_next_are_served_in_the_order_in_which_they_came(
-    twins: Twins, slots: int | None
+    siblings: Siblings, slots: int | None
 ) -> None:
-    queue, nodes = twins.both(lambda owner: owner.queue()), workers(twins, 8, slots=slots)
-    ids = submit(twins, *[payload(queue)] * 20)
-    held = twins.take(queue, *nodes)
-    said = twins.exchange(*(settle(one, queue) for one in held))
+    queue, nodes = siblings.all(lambda owner: owner.queue()), workers(siblings, 8, slots=slots)
+    ids = submit(siblings, *[payload(queue)] * 20)
+    held = siblings.take(queue, *nodes)
+    said = siblings.exchange(*(settle(one, queue) for one in held))
 
     assert claimed_by(said) == [[number] for number in ids[8:16]]
-    assert claimed_by(twins.exchange(*(Exchange(claim=Claim(node, (queue,))) for node in nodes))) == (
+    assert claimed_by(siblings.exchange(*(Exchange(claim=Claim(node, (queue,))) for node in nodes))) == (
         [[]] * 8 if slots else [[number] for number in ids[16:]] + [[]] * 4
     )
 
@@ -84,13 +84,13 @@ def count_statements(owner: Owner, tell: Callable[[], object]) -> Counter[str]:
     return ran
 
 
-def test_a_stale_move_among_them_is_refused_alone(twins: Twins) -> None:
-    queue, nodes = twins.both(lambda owner: owner.queue()), workers(twins, 3)
-    submit(twins, *[payload(queue)] * 9)
-    one, two, three = twins.take(queue, *nodes)
-    twins.both(lambda owner: owner.move("lose", two.id, two.fence))
+def test_a_stale_move_among_them_is_refused_alone(siblings: Siblings) -> None:
+    queue, nodes = siblings.all(lambda owner: owner.queue()), workers(siblings, 3)
+    submit(siblings, *[payload(queue)] * 9)
+    one, two, three = siblings.take(queue, *nodes)
+    siblings.all(lambda owner: owner.move("lose", two.id, two.fence))
     gone = Exchange((move(TaskId(99), "succeed", Fence(1)), move(three.id, "fail", three.fence)))
-    said = twins.exchange(settle(one, queue), settle(two, queue), gone)
+    said = siblings.exchange(settle(one, queue), settle(two, queue), gone)
 
     assert [reply.refused for reply in said if isinstance(reply, Exchanged)] == [
         [], [(0, Verdict.STALE.value)], [(0, Verdict.GONE.value)],
@@ -98,91 +98,91 @@ def test_a_stale_move_among_them_is_refused_alone(twins: Twins) -> None:
     assert claimed_by(said) == [[two.id], [4], []]
 
 
-def test_two_that_end_the_same_lease_are_judged_one_after_the_other(twins: Twins) -> None:
-    queue, (node,) = twins.both(lambda owner: owner.queue()), workers(twins, 1)
-    submit(twins, *[payload(queue)] * 3)
-    (held,) = twins.take(queue, node)
-    said = twins.exchange(settle(held, queue), settle(held, queue, rule="fail"))
+def test_two_that_end_the_same_lease_are_judged_one_after_the_other(siblings: Siblings) -> None:
+    queue, (node,) = siblings.all(lambda owner: owner.queue()), workers(siblings, 1)
+    submit(siblings, *[payload(queue)] * 3)
+    (held,) = siblings.take(queue, node)
+    said = siblings.exchange(settle(held, queue), settle(held, queue, rule="fail"))
 
     assert [reply.refused for reply in said if isinstance(reply, Exchanged)] == [[], [(0, Verdict.STALE.value)]]
 
 
-def test_a_node_that_is_gone_hears_it_alone_and_its_move_is_taken_back(twins: Twins) -> None:
-    queue, nodes = twins.both(lambda owner: owner.queue()), workers(twins, 3)
-    submit(twins, *[payload(queue)] * 9)
-    held = twins.take(queue, *nodes)
+def test_a_node_that_is_gone_hears_it_alone_and_its_move_is_taken_back(siblings: Siblings) -> None:
+    queue, nodes = siblings.all(lambda owner: owner.queue()), workers(siblings, 3)
+    submit(siblings, *[payload(queue)] * 9)
+    held = siblings.take(queue, *nodes)
     drain = NodeChange(nodes[1], token="n1", drain=True)
-    twins.both(lambda owner: owner.run(configure, Configure(node=drain)).node is None)
-    said = twins.exchange(*(settle(one, queue) for one in held))
+    siblings.all(lambda owner: owner.run(configure, Configure(node=drain)).node is None)
+    said = siblings.exchange(*(settle(one, queue) for one in held))
 
     assert said[1] == NodeGone.code
-    assert twins.joined.read("SELECT status FROM task WHERE id IN (1, 2, 3) ORDER BY id") == [(1,), (-1,), (1,)]
+    assert siblings.joined.read("SELECT status FROM task WHERE id IN (1, 2, 3) ORDER BY id") == [(1,), (-1,), (1,)]
 
 
 @pytest.mark.parametrize("policy", [{"max_active": 3}, {"max_per_node": 1}])
-def test_a_full_limit_lets_each_take_what_those_before_it_have_left(twins: Twins, policy: dict[str, Any]) -> None:
-    queue, nodes = twins.both(lambda owner: owner.queue(**policy)), workers(twins, 3)
-    submit(twins, *[payload(queue)] * 12)
-    one, two, three = twins.take(queue, *nodes)
-    said = twins.exchange(settle(one, queue, most=4), settle(two, queue, most=4), settle(three, queue, most=4))
+def test_a_full_limit_lets_each_take_what_those_before_it_have_left(siblings: Siblings, policy: dict[str, Any]) -> None:
+    queue, nodes = siblings.all(lambda owner: owner.queue(**policy)), workers(siblings, 3)
+    submit(siblings, *[payload(queue)] * 12)
+    one, two, three = siblings.take(queue, *nodes)
+    said = siblings.exchange(settle(one, queue, most=4), settle(two, queue, most=4), settle(three, queue, most=4))
 
     assert claimed_by(said) == [[4], [5], [6]]
 
 
-def release_by_key(twins: Twins, queue: QueueId) -> None:
-    submit(twins, *[payload(queue, limit_key="k")] * 2)
+def release_by_key(siblings: Siblings, queue: QueueId) -> None:
+    submit(siblings, *[payload(queue, limit_key="k")] * 2)
 
 
-def release_by_edge(twins: Twins, queue: QueueId) -> None:
-    (parent,) = submit(twins, payload(queue))
-    submit(twins, payload(queue, parents=(Edge(parent),)))
+def release_by_edge(siblings: Siblings, queue: QueueId) -> None:
+    (parent,) = submit(siblings, payload(queue))
+    submit(siblings, payload(queue, parents=(Edge(parent),)))
 
 
-def release_by_group(twins: Twins, queue: QueueId) -> None:
+def release_by_group(siblings: Siblings, queue: QueueId) -> None:
     group, member = NewTask(queue, "group"), payload(queue, group=-1)
-    submit(twins, group, member, payload(queue, parents=(Edge(TaskId(-1)),)))
+    submit(siblings, group, member, payload(queue, parents=(Edge(TaskId(-1)),)))
 
 
 @pytest.mark.parametrize("release", [release_by_key, release_by_edge, release_by_group])
 def test_what_a_later_one_releases_is_not_for_an_earlier_one(
-    twins: Twins, release: Callable[[Twins, QueueId], None]
+    siblings: Siblings, release: Callable[[Siblings, QueueId], None]
 ) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue(max_per_key=1)), workers(twins, 2)
-    release(twins, queue)
-    (held,) = twins.take(queue, two)
-    said = twins.exchange(Exchange(claim=Claim(one, (queue,))), settle(held, queue))
+    queue, (one, two) = siblings.all(lambda owner: owner.queue(max_per_key=1)), workers(siblings, 2)
+    release(siblings, queue)
+    (held,) = siblings.take(queue, two)
+    said = siblings.exchange(Exchange(claim=Claim(one, (queue,))), settle(held, queue))
 
     assert claimed_by(said) == [[], [held.id + 1]]
 
 
-def test_what_a_result_becomes_is_not_for_those_before_it(twins: Twins) -> None:
-    after = twins.both(lambda owner: owner.queue("after"))
-    queue, (one, two) = twins.both(lambda owner: owner.queue("q", becomes=after)), workers(twins, 2)
-    submit(twins, payload(queue))
-    (held,) = twins.take(queue, two)
-    said = twins.exchange(Exchange(claim=Claim(one, (after,))), settle(held, after))
+def test_what_a_result_becomes_is_not_for_those_before_it(siblings: Siblings) -> None:
+    after = siblings.all(lambda owner: owner.queue("after"))
+    queue, (one, two) = siblings.all(lambda owner: owner.queue("q", becomes=after)), workers(siblings, 2)
+    submit(siblings, payload(queue))
+    (held,) = siblings.take(queue, two)
+    said = siblings.exchange(Exchange(claim=Claim(one, (after,))), settle(held, after))
 
     assert claimed_by(said) == [[], [2]]
 
 
-def test_a_slot_that_is_freed_later_is_not_free_before(twins: Twins) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue()), workers(twins, 2, slots=1)
-    submit(twins, *[payload(queue)] * 5)
-    first, second = twins.take(queue, one, two)
-    said = twins.exchange(Exchange(claim=Claim(two, (queue,))), settle(first, queue), settle(second, queue))
+def test_a_slot_that_is_freed_later_is_not_free_before(siblings: Siblings) -> None:
+    queue, (one, two) = siblings.all(lambda owner: owner.queue()), workers(siblings, 2, slots=1)
+    submit(siblings, *[payload(queue)] * 5)
+    first, second = siblings.take(queue, one, two)
+    said = siblings.exchange(Exchange(claim=Claim(two, (queue,))), settle(first, queue), settle(second, queue))
 
     assert claimed_by(said) == [[], [3], [4]]
 
 
-def test_a_refused_move_frees_no_slot(twins: Twins) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue()), workers(twins, 2, slots=1)
-    submit(twins, *[payload(queue)] * 5)
-    (late,) = twins.take(queue, one)
-    twins.both(Owner.move, "lose", late.id, late.fence)
-    (held,) = twins.take(queue, two)
+def test_a_refused_move_frees_no_slot(siblings: Siblings) -> None:
+    queue, (one, two) = siblings.all(lambda owner: owner.queue()), workers(siblings, 2, slots=1)
+    submit(siblings, *[payload(queue)] * 5)
+    (late,) = siblings.take(queue, one)
+    siblings.all(Owner.move, "lose", late.id, late.fence)
+    (held,) = siblings.take(queue, two)
     assert held.id == late.id
     gone = Exchange((move(TaskId(99), "succeed", Fence(1)),))
-    said = twins.exchange(settle(late, queue), gone, Exchange(claim=Claim(two, (queue,))))
+    said = siblings.exchange(settle(late, queue), gone, Exchange(claim=Claim(two, (queue,))))
 
     assert [reply.refused for reply in said if isinstance(reply, Exchanged)] == [
         [(0, Verdict.STALE.value)], [(0, Verdict.GONE.value)], [],
@@ -190,55 +190,61 @@ def test_a_refused_move_frees_no_slot(twins: Twins) -> None:
     assert claimed_by(said) == [[2], [], []]
 
 
-def test_a_fence_that_is_not_given_yet_is_judged_when_its_turn_comes(twins: Twins) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue()), workers(twins, 2)
-    (ready,) = submit(twins, payload(queue))
+def test_a_fence_that_is_not_given_yet_is_judged_when_its_turn_comes(siblings: Siblings) -> None:
+    queue, (one, two) = siblings.all(lambda owner: owner.queue()), workers(siblings, 2)
+    (ready,) = submit(siblings, payload(queue))
     early = Exchange((move(ready, "succeed", Fence(1)),), Claim(two, (queue,)))
-    said = twins.exchange(Exchange(claim=Claim(one, (queue,))), early)
+    said = siblings.exchange(Exchange(claim=Claim(one, (queue,))), early)
 
     assert claimed_by(said) == [[ready], []]
 
 
-def test_nobody_is_sent_to_wait_for_a_task_that_another_has_just_got(twins: Twins) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue()), workers(twins, 2)
-    submit(twins, payload(queue))
-    (failed,) = twins.take(queue, two)
-    twins.both(Owner.exchange, move(failed.id, "retry", failed.fence)._replace(avoid=30_000))
-    said = twins.exchange(Exchange(claim=Claim(one, (queue,))), Exchange(claim=Claim(two, (queue,))))
+def test_nobody_is_sent_to_wait_for_a_task_that_another_has_just_got(siblings: Siblings) -> None:
+    queue, (one, two) = siblings.all(lambda owner: owner.queue()), workers(siblings, 2)
+    submit(siblings, payload(queue))
+    (failed,) = siblings.take(queue, two)
+    siblings.all(Owner.exchange, move(failed.id, "retry", failed.fence)._replace(avoid=30_000))
+    said = siblings.exchange(Exchange(claim=Claim(one, (queue,))), Exchange(claim=Claim(two, (queue,))))
 
     assert claimed_by(said) == [[failed.id], []]
     assert [reply.next_due for reply in said if isinstance(reply, Exchanged)] == [None, None]
 
 
-def test_one_node_that_asks_several_times_fills_its_slots_in_turn(twins: Twins) -> None:
-    queue, (node,) = twins.both(lambda owner: owner.queue()), workers(twins, 1, slots=2)
-    submit(twins, *[payload(queue)] * 9)
-    one, two = twins.take(queue, node, node)
-    said = twins.exchange(settle(one, queue, most=3), Exchange(claim=Claim(node, (queue,))), settle(two, queue, most=3))
+def test_one_node_that_asks_several_times_fills_its_slots_in_turn(siblings: Siblings) -> None:
+    queue, (node,) = siblings.all(lambda owner: owner.queue()), workers(siblings, 1, slots=2)
+    submit(siblings, *[payload(queue)] * 9)
+    one, two = siblings.take(queue, node, node)
+    said = siblings.exchange(
+        settle(one, queue, most=3), Exchange(claim=Claim(node, (queue,))), settle(two, queue, most=3)
+    )
 
     assert claimed_by(said) == [[3], [], [4]]
     assert [reply.waiting for reply in said if isinstance(reply, Exchanged)] == [True] * 3
 
 
 def test_more_due_tasks_than_one_claim_makes_ready_are_found_by_each_as_alone(
-    twins: Twins, monkeypatch: pytest.MonkeyPatch
+    siblings: Siblings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("claiming", "dealing"):
         monkeypatch.setattr(f"ganger.engine.stores.sqlite.{module}.PROMOTED_AT_ONCE", 2)
-    queue, nodes = twins.both(lambda owner: owner.queue()), workers(twins, 3)
-    submit(twins, *(payload(queue, delay=5, priority=9 - number) for number in range(5)))
-    for owner in twins:
+    queue, nodes = siblings.all(lambda owner: owner.queue()), workers(siblings, 3)
+    submit(siblings, *(payload(queue, delay=5, priority=9 - number) for number in range(5)))
+    for owner in siblings:
         owner.clock.advance(10)
 
-    assert claimed_by(twins.exchange(*(Exchange(claim=Claim(node, (queue,), 1)) for node in nodes))) == [[2], [4], [5]]
+    assert claimed_by(siblings.exchange(*(Exchange(claim=Claim(node, (queue,), 1)) for node in nodes))) == [
+        [2],
+        [4],
+        [5],
+    ]
 
 
-def test_a_queue_that_is_named_twice_is_one_queue(twins: Twins) -> None:
-    queue, (one, two) = twins.both(lambda owner: owner.queue()), workers(twins, 2)
-    submit(twins, *[payload(queue)] * 4)
+def test_a_queue_that_is_named_twice_is_one_queue(siblings: Siblings) -> None:
+    queue, (one, two) = siblings.all(lambda owner: owner.queue()), workers(siblings, 2)
+    submit(siblings, *[payload(queue)] * 4)
     claims = [Exchange(claim=Claim(node, (queue, queue), 2)) for node in (one, two)]
 
-    assert claimed_by(twins.exchange(*claims)) == [[1, 2], [3, 4]]
+    assert claimed_by(siblings.exchange(*claims)) == [[1, 2], [3, 4]]
 
 
 def test_the_receipt_of_each_is_enough_to_answer_it_again() -> None:

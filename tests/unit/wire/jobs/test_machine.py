@@ -43,6 +43,17 @@ def is_kick(steps: list[Step]) -> bool:
     return any(isinstance(step, Kick) for step in steps)
 
 
+def test_to_take_the_next_at_once_is_to_be_asked_to_be_ready_and_to_be_sent_it() -> None:
+    quick, slow = working(), working()
+    for connection in (quick, slow):
+        assert connection.tick(PACE.every) == [Ask()]
+    quick.take_next(PACE.every + 5)
+    slow.end_job(PACE.every + 5)
+    slow.hear(READY, PACE.every + 5)
+    assert slow.send_job(PACE.every + 5)
+    assert vars(quick) == vars(slow)
+
+
 def test_a_job_goes_only_to_one_who_is_ready_and_only_one_at_a_time() -> None:
     connection = Connection(PACE, 0)
     assert not connection.send_job(0)

@@ -167,6 +167,14 @@ def within_slots(node: Node, leased: int, most: int) -> int:
     return most if node.slots is None else max(0, min(most, node.slots - leased))
 
 
+def count_leased(step: Step, nodes: Iterable[Node]) -> dict[int, int]:
+    """How many tasks those nodes hold that have only so many slots."""
+    bounded: dict[int, int] = {node.id: 0 for node in nodes if node.slots is not None}
+    if bounded:
+        bounded.update(step.run(Q.leased_by_nodes, (apsw.carray(array("q", bounded)),)))
+    return bounded
+
+
 def promote(step: Step, queue: int, most: int) -> int:
     """Move due tasks of a queue to queued; how many."""
     if not step.has_delayed(queue):

@@ -16,12 +16,10 @@ does not hold the exchanges are run one after another.
 One of them fails, because its node is gone. Then all of this is taken back, and whoever runs it runs each alone.
 """
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import apsw
-
+from ganger.core.errors import Conflict
 from ganger.core.node import Node
 from ganger.core.state import LEASED, RULES, Move, is_final
 from ganger.databases.sqlite import Session, Together
@@ -32,6 +30,7 @@ from ganger.engine.stores.sqlite.claiming import (
     Chosen,
     Lines,
     choose,
+    count_leased,
     find_line,
     find_queues,
     promote,
@@ -42,11 +41,14 @@ from ganger.engine.stores.sqlite.exchanging import exchange
 from ganger.engine.stores.sqlite.guard import claiming_node
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.moving import Row, Rows, apply_apart, read_rows, stand_apart
-from ganger.engine.stores.sqlite.queries import Q
+from ganger.engine.stores.sqlite.relaying import relay
 from ganger.engine.stores.sqlite.step import Step
 
 SMALL: Final = 16
 """Larger ones gain little by company, and many of them as one would hold up everybody else."""
+
+MOST: Final = 64
+"""So many may come as one: more would be a step that is too long, or a message that is too large."""
 
 _APART: Final = frozenset(
     name for name, rule in RULES.items() if rule.by_holder and (is_final(rule.target) or rule.target in LEASED)
@@ -68,6 +70,18 @@ class TooManyDue(Exception):
 def serve(session: Session, request: Exchange | Several) -> Exchanged | list[Exchanged]:
     """One exchange, or several as one."""
     return exchange_all(session, request.requests) if isinstance(request, Several) else exchange(session, request)
+
+
+def exchange_each(session: Session, requests: Sequence[Exchange]) -> list[Exchanged]:
+    """Several that come as one. Conflict if one of them spoils it: then each is to be asked for by itself."""
+    if (replies := relay(session, requests)) is not None:
+        return replies
+    if not all(map(_is_small, requests)):
+        raise Conflict("one of them is not small: ask for each by itself")
+    try:
+        return exchange_all(session, requests)
+    except TooManyDue:
+        raise Conflict("more tasks are due than one step makes ready: ask for each by itself") from None
 
 
 def exchange_all(session: Session, requests: Sequence[Exchange]) -> list[Exchanged]:
@@ -125,7 +139,7 @@ class Deal:
         self._step = step
         self._nodes = {claim.holder: claiming_node(step, claim.holder) for claim in claims}
         self._queues = {queue for claim in claims for queue in claim.queues if queue in step.shelf.queues}
-        self._leased = _count_leased(step, self._nodes.values())
+        self._leased = count_leased(step, self._nodes.values())
         self._lines = Lines(step, sum(claim.most for claim in claims))
         self._kin: dict[tuple[object, ...], tuple[int, int] | None] = {}
 
@@ -164,14 +178,6 @@ class Deal:
             return None
         heads = self._lines.read(*line, claim.most)
         return Chosen(claim, heads) if len(heads) == claim.most else None
-
-
-def _count_leased(step: Step, nodes: Iterable[Node]) -> dict[int, int]:
-    """How many tasks those nodes hold that have only so many slots."""
-    bounded: dict[int, int] = {node.id: 0 for node in nodes if node.slots is not None}
-    if bounded:
-        bounded.update(step.run(Q.leased_by_nodes, (apsw.carray(array("q", bounded)),)))
-    return bounded
 
 
 def _is_small(request: Exchange) -> bool:

@@ -152,7 +152,7 @@ def _apply_alike(step: Step, moves: Sequence[Move], cascade: Cascade) -> bool:
         return False
     ((shape, (bundle,)),) = sorting.alike.items()
     bundle = bundle._replace(ids=ids, rows=[like] * len(ids))
-    _keep_results(step, [(move.task, move.result) for move in moves if move.result is not None])
+    keep_results(step, [(move.task, move.result) for move in moves if move.result is not None])
     _write(step, shape, [bundle], cascade)
     return True
 
@@ -175,7 +175,7 @@ def _apply_span(step: Step, moves: Sequence[Move], span: range, rows: Rows, casc
             refused.append((index, Verdict.GONE.value))
         elif (verdict := sorting.put(move, row)) is not Verdict.APPLIED:
             refused.append((index, verdict.value))
-    _keep_results(step, sorting.results)
+    keep_results(step, sorting.results)
     for shape, bundles in sorting.alike.items():
         _write(step, shape, bundles, cascade)
     return refused
@@ -322,7 +322,7 @@ def _free(step: Step, shape: Shape, queue: int, rows: list[Row]) -> None:
         step.freed.add(queue)
 
 
-def _keep_results(step: Step, results: list[tuple[int, bytes]]) -> None:
+def keep_results(step: Step, results: list[tuple[int, bytes]]) -> None:
     if results:
         step.run_many(Q.data_put, [(task, "result", result, None, len(result)) for task, result in results])
 

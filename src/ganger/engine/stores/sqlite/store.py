@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ganger.core.audit import AuditLine
 from ganger.core.clock import Clock, Entropy
-from ganger.core.errors import GangerError
+from ganger.core.errors import Conflict, GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -55,6 +55,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
         replay=replay_exchange,
         together=dealing.TOGETHER,
     ),
+    Operation("exchange_each", list[Exchange], list[Exchanged], dealing.exchange_each),
     Operation("write", tuple[Note, ...], list[tuple[int, str]], write),
     Operation("edit", Edits, None, edit),
     Operation("configure", Configure, Configured, configure),
@@ -119,6 +120,16 @@ class SqliteStore:
     async def exchange_each(
         self, requests: Sequence[Exchange], near: Callable[[], None] | None = None
     ) -> list[Exchanged | GangerError]:
+        if 1 < len(requests) <= dealing.MOST:
+            try:
+                replies: list[Exchanged | GangerError] = await self.file.call("exchange_each", requests, near)
+            except Conflict:
+                # One of them is at fault, and nothing was done: who it is shows when each is asked for by itself.
+                pass
+            except GangerError as error:
+                return [error] * len(requests)
+            else:
+                return replies
         return await self.file.call_each("exchange", requests, near)
 
     def attend(

@@ -1,15 +1,15 @@
-"""Two SQLite stores that live through the same: what differs is how exchanges of one moment are run."""
+"""SQLite stores that live through the same: what differs is how exchanges of one moment are run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ganger.core.errors import GangerError
+from ganger.core.errors import Conflict, GangerError
 from ganger.core.ids import NodeId, Position, QueueId, TaskId
 from ganger.core.state import move
 from ganger.core.task import Claimed, NewTask
 from ganger.engine.store import Claim, Exchange, Exchanged
 from ganger.engine.stores.sqlite import reading
-from ganger.engine.stores.sqlite.dealing import TOGETHER, TooManyDue, exchange_all
+from ganger.engine.stores.sqlite.dealing import TOGETHER, TooManyDue, exchange_all, exchange_each
 from ganger.engine.stores.sqlite.exchanging import exchange
 from tests.unit.engine.stores.owner import Owner, numbers
 
@@ -37,6 +37,14 @@ def as_one(owner: Owner, requests: Sequence[Exchange]) -> list[Said]:
         return one_after_another(owner, requests)
 
 
+def by_relay(owner: Owner, requests: Sequence[Exchange]) -> list[Said]:
+    """As the store does it for those that come as one."""
+    try:
+        return list(owner.run(exchange_each, list(requests)))
+    except Conflict:
+        return one_after_another(owner, requests)
+
+
 def stored(owner: Owner) -> dict[str, Any]:
     """Everything but the rows of the events: these hold the same, but cut otherwise."""
     tables: dict[str, Any] = {table: sorted(map(repr, owner.read(f"SELECT * FROM {table}"))) for table in TABLES}
@@ -47,26 +55,32 @@ def stored(owner: Owner) -> dict[str, Any]:
     return tables | {"told": told, "lined": owner.shelf.tally}
 
 
-class Twins(NamedTuple):
-    """Two stores that live through the same, but for the exchanges of one moment."""
+class Siblings(NamedTuple):
+    """Three stores that live through the same, but for the exchanges of one moment."""
 
     single: Owner
     joined: Owner
+    relayed: Owner
 
-    def both(self, tell: Callable[..., Any], *about: Any) -> Any:
-        single, joined = tell(self.single, *about), tell(self.joined, *about)
-        assert single == joined
-        return single
+    @classmethod
+    def born(cls) -> "Siblings":
+        return cls(Owner(), Owner(), Owner())
+
+    def all(self, tell: Callable[..., Any], *about: Any) -> Any:
+        first, second, third = (tell(owner, *about) for owner in self)
+        assert first == second == third
+        return first
 
     def exchange(self, *requests: Exchange) -> list[Said]:
-        single, joined = one_after_another(self.single, requests), as_one(self.joined, requests)
-        assert single == joined
-        assert stored(self.single) == stored(self.joined)
-        return joined
+        said = one_after_another(self.single, requests)
+        assert as_one(self.joined, requests) == said
+        assert by_relay(self.relayed, requests) == said
+        assert stored(self.single) == stored(self.joined) == stored(self.relayed)
+        return said
 
     def take(self, queue: QueueId, *nodes: NodeId) -> list[Claimed]:
         """Each of them gets one task."""
-        return [self.both(Owner.claim, node, queue)[0] for node in nodes]
+        return [self.all(Owner.claim, node, queue)[0] for node in nodes]
 
 
 def settle(held: Claimed, *queues: QueueId, rule: str = "succeed", most: int = 1) -> Exchange:
@@ -75,12 +89,12 @@ def settle(held: Claimed, *queues: QueueId, rule: str = "succeed", most: int = 1
     return Exchange((ended,), Claim(held.holder, queues, most) if queues else None)
 
 
-def workers(twins: Twins, n: int, **said: Any) -> list[NodeId]:
-    return [twins.both(lambda owner, name: owner.node(name, **said), f"n{number}") for number in range(n)]
+def workers(siblings: Siblings, n: int, **said: Any) -> list[NodeId]:
+    return [siblings.all(lambda owner, name: owner.node(name, **said), f"n{number}") for number in range(n)]
 
 
-def submit(twins: Twins, *tasks: NewTask) -> list[TaskId]:
-    ids: list[TaskId] = twins.both(lambda owner: owner.submit(*tasks))
+def submit(siblings: Siblings, *tasks: NewTask) -> list[TaskId]:
+    ids: list[TaskId] = siblings.all(lambda owner: owner.submit(*tasks))
     return ids
 
 
