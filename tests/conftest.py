@@ -21,6 +21,8 @@ settings.register_profile("seeking", deadline=None, suppress_health_check=[Healt
 settings.register_profile("unhurried", settings.get_profile("seeking"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unhurried"))
 
+# Where it is set nobody notices that something printed is kept in a buffer.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 SERVERS: Final = frozenset({"postgres", "moto", "mongo", "mongo_replica"})
 

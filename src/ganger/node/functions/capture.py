@@ -32,7 +32,7 @@ class FileCapture:
         self._trimmed = {1: 0, 2: 0}
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                # Unbuffered: what was printed before a crash is seen, and nothing has to be flushed.
+                # Unbuffered, as all is below (`-u`): what was printed before a crash is seen, and nothing is flushed.
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace", write_through=True)
 
     def collect(self, context: Context) -> Printed | None:

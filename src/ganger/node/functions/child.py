@@ -130,7 +130,15 @@ class Child(asyncio.Protocol):
         charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *given)
         paths = os.pathsep.join([*options.paths, *filter(None, sys.path)])
         return await asyncio.create_subprocess_exec(
-            *("/usr/bin/env", f"PYTHONPATH={paths}", sys.executable, "-m", "ganger.node.functions", *charge.words()),
+            *(
+                "/usr/bin/env",
+                f"PYTHONPATH={paths}",
+                sys.executable,
+                "-u",
+                "-m",
+                "ganger.node.functions",
+                *charge.words(),
+            ),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._files[0],
             stderr=self._files[1],
