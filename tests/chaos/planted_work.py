@@ -49,7 +49,7 @@ LEASES: Final = (
         "AND +fence = column2 AND +holder = column3",
         "AND +fence >= column2",
         (
-            f"{_STORE}test_sqlite_relaying.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[take_over]",
+            f"{_STORE}test_sqlite_proceeding.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[take_over]",
         ),
     ),
     Bug(
@@ -58,7 +58,7 @@ LEASES: Final = (
         " AND +kids = 0",
         "",
         (
-            f"{_STORE}test_sqlite_relaying.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[wait_for]",
+            f"{_STORE}test_sqlite_proceeding.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[wait_for]",
         ),
     ),
     Bug(

@@ -7,11 +7,10 @@ question outlives the one who asked, and what comes of it is released at once.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, GangerError
-from ganger.core.ids import NodeId
 from ganger.core.outcome import Release, settle
 from ganger.core.task import Claimed
 from ganger.engine.checks import check_delay, check_whole
@@ -21,13 +20,8 @@ from ganger.runtime.telemetry import Telemetry
 
 T = TypeVar("T")
 
-_PLAIN: Final = Claim(NodeId(0))[2:]
-"""What a claim says besides who asks and of which queues, if it says nothing more."""
-
 
 def check_claim(claim: Claim, limits: Limits) -> None:
-    if claim.queues and claim[2:] == _PLAIN:
-        return
     if not (claim.queues or claim.ids):
         raise BadInput("a claim names queues or ids; this one names neither", field="queues")
     check_whole("most", claim.most, 1, limits.claim)

@@ -35,6 +35,7 @@ def test_named_ids_are_claimed_for_a_named_holder() -> None:
     [
         ({"queues": ()}, BadInput),
         ({"most": 0}, BadNumber),
+        ({"most": True}, BadNumber),
         ({"most": 10_001}, BadNumber),
         ({"length": 10}, BadNumber),
     ],

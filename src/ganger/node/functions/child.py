@@ -41,6 +41,8 @@ from ganger.node.masking import mask, mask_pieces
 from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
 
 STREAMS: Final = ("stdout", "stderr")
+_PROGRAM: Final = ("-u", "-m", "ganger.node.functions")
+"""Unbuffered: what it prints is in its files at once, whether or not it lives to flush it."""
 _PATIENCE: Final = 1.0
 _TRACE: Final = "TRACEPARENT"
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -130,15 +132,7 @@ class Child(asyncio.Protocol):
         charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *given)
         paths = os.pathsep.join([*options.paths, *filter(None, sys.path)])
         return await asyncio.create_subprocess_exec(
-            *(
-                "/usr/bin/env",
-                f"PYTHONPATH={paths}",
-                sys.executable,
-                "-u",
-                "-m",
-                "ganger.node.functions",
-                *charge.words(),
-            ),
+            *("/usr/bin/env", f"PYTHONPATH={paths}", sys.executable, *_PROGRAM, *charge.words()),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._files[0],
             stderr=self._files[1],

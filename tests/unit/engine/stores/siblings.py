@@ -37,7 +37,7 @@ def as_one(owner: Owner, requests: Sequence[Exchange]) -> list[Said]:
         return one_after_another(owner, requests)
 
 
-def by_relay(owner: Owner, requests: Sequence[Exchange]) -> list[Said]:
+def by_proceeding(owner: Owner, requests: Sequence[Exchange]) -> list[Said]:
     """As the store does it for those that come as one."""
     try:
         return list(owner.run(exchange_each, list(requests)))
@@ -60,7 +60,7 @@ class Siblings(NamedTuple):
 
     single: Owner
     joined: Owner
-    relayed: Owner
+    proceeded: Owner
 
     @classmethod
     def born(cls) -> "Siblings":
@@ -74,8 +74,8 @@ class Siblings(NamedTuple):
     def exchange(self, *requests: Exchange) -> list[Said]:
         said = one_after_another(self.single, requests)
         assert as_one(self.joined, requests) == said
-        assert by_relay(self.relayed, requests) == said
-        assert stored(self.single) == stored(self.joined) == stored(self.relayed)
+        assert by_proceeding(self.proceeded, requests) == said
+        assert stored(self.single) == stored(self.joined) == stored(self.proceeded)
         return said
 
     def take(self, queue: QueueId, *nodes: NodeId) -> list[Claimed]:

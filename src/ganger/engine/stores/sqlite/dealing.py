@@ -41,7 +41,7 @@ from ganger.engine.stores.sqlite.exchanging import exchange
 from ganger.engine.stores.sqlite.guard import claiming_node
 from ganger.engine.stores.sqlite.limits import refill
 from ganger.engine.stores.sqlite.moving import Row, Rows, apply_apart, read_rows, stand_apart
-from ganger.engine.stores.sqlite.relaying import relay
+from ganger.engine.stores.sqlite.proceeding import proceed
 from ganger.engine.stores.sqlite.step import Step
 
 SMALL: Final = 16
@@ -74,7 +74,7 @@ def serve(session: Session, request: Exchange | Several) -> Exchanged | list[Exc
 
 def exchange_each(session: Session, requests: Sequence[Exchange]) -> list[Exchanged]:
     """Several that come as one. Conflict if one of them spoils it: then each is to be asked for by itself."""
-    if (replies := relay(session, requests)) is not None:
+    if (replies := proceed(session, requests)) is not None:
         return replies
     if not all(map(_is_small, requests)):
         raise Conflict("one of them is not small: ask for each by itself")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ganger.core.audit import AuditLine
 from ganger.core.clock import Clock, Entropy
-from ganger.core.errors import Conflict, GangerError
+from ganger.core.errors import GangerError, StoreError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -123,11 +123,11 @@ class SqliteStore:
         if 1 < len(requests) <= dealing.MOST:
             try:
                 replies: list[Exchanged | GangerError] = await self.file.call("exchange_each", requests, near)
-            except Conflict:
+            except StoreError as error:
+                return [error] * len(requests)
+            except GangerError:
                 # One of them is at fault, and nothing was done: who it is shows when each is asked for by itself.
                 pass
-            except GangerError as error:
-                return [error] * len(requests)
             else:
                 return replies
         return await self.file.call_each("exchange", requests, near)

@@ -34,7 +34,7 @@ _RULE: Final = RULES["succeed"]
 _SUCCESS: Final = state.move(TaskId(0), "succeed")[WAY]
 
 
-def relay(session: Session, requests: Sequence[Exchange]) -> list[Exchanged] | None:
+def proceed(session: Session, requests: Sequence[Exchange]) -> list[Exchanged] | None:
     """The replies that the exchanges would get one after another; None, and nothing is written, if they are not alike.
 
     Conflict: a task is not as it has to be, or a holder is gone.

@@ -20,8 +20,8 @@ from ganger.engine.stores.sqlite import SqliteStore, dealing
 from ganger.engine.stores.sqlite.dealing import exchange_each
 from ganger.engine.stores.sqlite.editing import edit
 from ganger.engine.stores.sqlite.joining import configure
+from ganger.engine.stores.sqlite.proceeding import proceed
 from ganger.engine.stores.sqlite.queries import Q
-from ganger.engine.stores.sqlite.relaying import relay
 from ganger.testing.clock import FakeClock, SeededEntropy
 from tests.unit.engine.stores.owner import Owner, payload
 from tests.unit.engine.stores.siblings import Siblings, claimed_by, settle, submit, workers
@@ -121,7 +121,7 @@ def test_a_member_of_a_group_ends_it(siblings: Siblings) -> None:
     submit(siblings, NewTask(queue, "group"), *[payload(queue, group=TaskId(-1))] * 2, *[payload(queue)] * 4)
     held = siblings.take(queue, *nodes)
     siblings.exchange(*(settle(one, queue) for one in held))
-    assert siblings.relayed.read("SELECT status FROM task WHERE id = 1") == [(1,)]
+    assert siblings.proceeded.read("SELECT status FROM task WHERE id = 1") == [(1,)]
 
 
 class Crew:
@@ -162,15 +162,15 @@ class Crew:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_by_chance_nobody_sees_a_difference(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    relayed = 0
+    proceeded = 0
 
     def count(*told: Any) -> list[Exchanged] | None:
-        nonlocal relayed
-        replies = relay(*told)
-        relayed += replies is not None
+        nonlocal proceeded
+        replies = proceed(*told)
+        proceeded += replies is not None
         return replies
 
-    monkeypatch.setattr(dealing, "relay", count)
+    monkeypatch.setattr(dealing, "proceed", count)
     crew = Crew(seed)
     for _ in range(25):
         crew.submit()
@@ -178,7 +178,7 @@ def test_by_chance_nobody_sees_a_difference(seed: int, monkeypatch: pytest.Monke
         crew.work()
         for owner in crew.siblings:
             owner.clock.advance(3)
-    assert relayed > 0
+    assert proceeded > 0
 
 
 @pytest.mark.parametrize("by", ["the owner", "another"])
