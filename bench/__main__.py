@@ -25,6 +25,7 @@ from bench.suites.engine import open_engine_suite
 from bench.suites.http import open_http_suite
 from bench.suites.jobs import open_jobs_suite
 from bench.suites.peers import open_peers_suite
+from bench.suites.real import open_real_suite
 from bench.suites.suite import OpenSuite, Suite
 from bench.table import print_outcome
 from bench.work import run_apart
@@ -62,6 +63,7 @@ def _suites() -> Mapping[str, OpenSuite]:
         "http": open_http_suite,
         "jobs": open_jobs_suite,
         "peers": open_peers_suite,
+        "real": open_real_suite,
     }
 
 
@@ -79,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
         "PgQueuer and Procrastinate, goals 4, 12; engine: the engine alone, goals 1, 2, 3, 6, 12, 13; "
         "http: the API beside servers that only echo, goal 8; "
         "jobs: websocket workers beside the same frames without jobs, goal 9; "
-        "peers: whole systems with their workers, and commands, goals 1, 2, 3, 5, 7, 14",
+        "peers: whole systems with their workers, and commands, goals 1, 2, 3, 5, 7, 14; "
+        "real: tasks that take a while, on two nodes and in bursts, goals 15, 16, 17, 18",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the outcome as one JSON object; - is standard output"

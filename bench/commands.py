@@ -9,53 +9,40 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 
 from bench.contender import script
+from bench.worker import Running, working
 from ganger import Ganger
 from ganger.client.calls import command
 
 _WARM = 50
 _LOOK = 0.002
 _PATIENCE = 120.0
-_STOP = 15.0
 _TRUE = command(["true"])
 
 
 def run_ganger(folder: Path, *, tasks: int) -> float:
     """Commands a second through `ganger up` with two slots."""
     store = folder / "ganger.db"
-    with Ganger(f"sqlite:{store}", upkeep=False) as app, _working(store) as node:
+    words = (script("ganger"), "up", "--store", f"sqlite:{store}", "--name", "bench", "--slots", "2", "--quiet")
+    with Ganger(f"sqlite:{store}", upkeep=False) as app, working(words, store.with_suffix(".log")) as running:
         app.send([_TRUE] * _WARM)
-        _await_settled(store, _WARM, node)
+        _await_settled(store, _WARM, running)
         began = time.perf_counter()
         app.send([_TRUE] * tasks)
-        return tasks / (_await_settled(store, _WARM + tasks, node) - began)
+        return tasks / (_await_settled(store, _WARM + tasks, running) - began)
 
 
-@contextmanager
-def _working(store: Path) -> Iterator[subprocess.Popen[bytes]]:
-    words = (script("ganger"), "up", "--store", f"sqlite:{store}", "--name", "bench", "--slots", "2", "--quiet")
-    with store.with_suffix(".log").open("ab") as log:
-        node = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        yield node
-    finally:
-        # In order, so that its guardian ends as well.
-        node.terminate()
-        node.wait(_STOP)
-
-
-def _await_settled(store: Path, tasks: int, node: subprocess.Popen[bytes]) -> float:
+def _await_settled(store: Path, tasks: int, running: Running) -> float:
     """The moment when so many have succeeded on disk."""
     reader = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
     deadline = time.perf_counter() + _PATIENCE
     while reader.execute("SELECT sum(n) FROM tally WHERE status = 1").get != tasks:
-        if node.poll() is not None or time.perf_counter() > deadline:
+        if not running() or time.perf_counter() > deadline:
             raise RuntimeError(f"not all {tasks} were settled: see {store.with_suffix('.log')}")
         time.sleep(_LOOK)
     return time.perf_counter()

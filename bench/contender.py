@@ -30,7 +30,8 @@ class Contender:
     `worker` is the command line of the system's own worker. `prepare` is called once, before anything else, and leaves
     the queue installed and empty. `submit_in_bulk(tasks)` is there where the system has a call for it. `fill(tasks)`
     submits `note` as fast as it can, not measured. `has_settled(tasks)`, where it is there, tells that so many are
-    recorded as done on disk: then a load ends with that, and not with the last body.
+    recorded as done on disk: then a load ends with that, and not with the last body. `send(batches)` submits a `work`
+    of each moment in a batch, in one call where the system has one for many, before it asks for the next batch.
     """
 
     worker: Sequence[str]
@@ -38,6 +39,7 @@ class Contender:
     prepare: Callable[[], None] = _nothing
     submit_in_bulk: Callable[[int], None] | None = None
     has_settled: Callable[[int], bool] | None = None
+    send: Callable[[Iterable[Sequence[float]]], None] | None = None
 
     def fill(self, tasks: int) -> None:
         if self.submit_in_bulk is None:

@@ -3,54 +3,52 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bench.contender import Contender, find_contender
-from bench.place import ROOT, Place, announce
+from bench.place import Place, announce
 from bench.producers import Gate, Producers
 from bench.tally import Bell, StalledError, await_tasks
+from bench.worker import Running, working
 
 WARM = 20
 _PAUSE = 0.004
 """Between two timed tasks, so that the worker has gone back to waiting."""
-_STOP = 15.0
 _SETTLED = 30.0
-
-Running = Callable[[], bool]
+_LOG = "worker.log"
 
 
 def drain(folder: Path, *, contender: str, place: Place, tasks: int) -> float:
     """Tasks a second from the first body to the last of a queue that was full before the worker started."""
-    player = _enter(folder, contender, place)
+    player = enter(folder, contender, place)
     player.fill(tasks)
-    with _working(player, folder) as running:
+    with working(player.worker, folder / _LOG) as running:
         ran = await_tasks(folder, tasks, running)
         return tasks / (_await_end(player, ran.last, tasks, running) - ran.first)
 
 
 def run_in_bulk(folder: Path, *, contender: str, place: Place, tasks: int) -> float:
     """Tasks a second from the first submit in bulk of another process to the last body."""
-    player = _enter(folder, contender, place)
+    player = enter(folder, contender, place)
     return _run(player, folder, Producers(1, _submit_in_bulk, contender, tasks), tasks)
 
 
 def run_one_by_one(folder: Path, *, contender: str, place: Place, tasks: int, producers: int) -> float:
     """Tasks a second from the first submit of any producer to the last body."""
-    player = _enter(folder, contender, place)
+    player = enter(folder, contender, place)
     return _run(player, folder, Producers(producers, _submit_one_by_one, contender, tasks // producers), tasks)
 
 
 def time_latency(folder: Path, *, contender: str, place: Place, tasks: int) -> tuple[float, float]:
     """Milliseconds from the call that submits to the start of the body, p50 and p99; one task at a time."""
-    player = _enter(folder, contender, place)
+    player = enter(folder, contender, place)
     bell = Bell(folder)
     times: list[float] = []
-    with _working(player, folder) as running:
+    with working(player.worker, folder / _LOG) as running:
         ring = partial(bell.wait, running)
         player.submit("stamp", paced(ring, [], WARM))
         player.submit("stamp", paced(ring, times, tasks))
@@ -62,8 +60,9 @@ def summarise(seconds: list[float]) -> tuple[float, float]:
     return statistics.median(seconds) * 1000, statistics.quantiles(seconds, n=100, method="inclusive")[98] * 1000
 
 
-def _enter(folder: Path, contender: str, place: Place) -> Contender:
-    announce(Place(str(folder), place.redis, place.postgres))
+def enter(folder: Path, contender: str, place: Place) -> Contender:
+    """The contender, with its queue installed and empty; its processes find this folder."""
+    announce(replace(place, folder=str(folder)))
     player = find_contender(contender)
     player.prepare()
     return player
@@ -71,7 +70,7 @@ def _enter(folder: Path, contender: str, place: Place) -> Contender:
 
 def _run(player: Contender, folder: Path, crowd: Producers, tasks: int) -> float:
     crowd.start()
-    with _working(player, folder) as running:
+    with working(player.worker, folder / _LOG) as running:
         player.submit("note", range(WARM))
         await_tasks(folder, WARM, running)
         began = crowd.release()
@@ -117,32 +116,3 @@ def _await_end(player: Contender, last: float, tasks: int, running: Running) -> 
             raise StalledError(f"all {tasks} bodies ran, but not all are settled")
         time.sleep(0.001)
     return time.perf_counter()
-
-
-@contextmanager
-def _working(player: Contender, folder: Path) -> Iterator[Running]:
-    """The worker, alive while the context is; what it wrote is told when something goes wrong."""
-    log = folder / "worker.log"
-    with log.open("ab") as file:
-        worker = subprocess.Popen(player.worker, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=ROOT)
-    try:
-        yield partial(_runs, worker)
-    except Exception as error:
-        error.add_note("\n".join(log.read_text(errors="replace").splitlines()[-20:]))
-        raise
-    finally:
-        _stop(worker)
-
-
-def _runs(worker: subprocess.Popen[bytes]) -> bool:
-    return worker.poll() is None
-
-
-def _stop(worker: subprocess.Popen[bytes]) -> None:
-    """Ask it to end, so that what it has started ends as well; one that does not follow is killed."""
-    worker.terminate()
-    try:
-        worker.wait(_STOP)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        worker.wait()

@@ -1,4 +1,5 @@
-"""How bodies tell that they ran, at next to no cost: a count in memory that is mapped, or a stamp in a pipe.
+"""How bodies tell that they ran, at next to no cost: a count in memory that is mapped, a stamp in a pipe, or how long
+they had waited in a file.
 
 Each thread that runs bodies has a file of its own, so that none waits for another. `time.perf_counter` is one clock
 for all processes of a machine.
@@ -6,6 +7,7 @@ for all processes of a machine.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import select
@@ -21,6 +23,9 @@ from bench.place import find_place
 
 _COUNT = struct.Struct("<qdd")
 _STAMP = struct.Struct("<d")
+WORK = 0.02
+"""Seconds that a `work` takes."""
+
 _LOOK = 0.005
 _PATIENCE = 30.0
 _SECOND = 1.0
@@ -40,6 +45,17 @@ def stamp() -> None:
 def ring(folder: Path) -> None:
     """Stamp from a process that no place was announced to."""
     os.write(_open_bell_in(folder), _STAMP.pack(time.perf_counter()))
+
+
+def work(sent: float) -> None:
+    """The body of a task that takes a while: note how long it had waited, or nothing if that is not a number."""
+    note_wait(sent)
+    time.sleep(WORK)
+
+
+def note_wait(sent: float) -> None:
+    os.write(_open_waits(threading.get_native_id()), _STAMP.pack(time.perf_counter() - sent))
+    note()
 
 
 async def note_async() -> None:
@@ -71,6 +87,11 @@ def _open_tally(thread: int) -> Tally:
 
 
 @cache
+def _open_waits(thread: int) -> int:
+    return os.open(Path(find_place().folder) / f"waits-{thread}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+@cache
 def _open_bell(_process: int) -> int:
     return _open_bell_in(Path(find_place().folder))
 
@@ -98,6 +119,12 @@ def read_tallies(folder: Path) -> Ran:
         return Ran()
     counts, firsts, lasts = zip(*parts, strict=True)
     return Ran(sum(counts), min(firsts), max(lasts))
+
+
+def read_waits(folder: Path) -> list[float]:
+    """The seconds that each `work` had waited, of those that were sent with a moment."""
+    waits = [wait for path in folder.glob("waits-*") for (wait,) in _STAMP.iter_unpack(path.read_bytes())]
+    return [wait for wait in waits if not math.isnan(wait)]
 
 
 def await_tasks(folder: Path, tasks: int, is_alive: Callable[[], bool], patience: float = _PATIENCE) -> Ran:

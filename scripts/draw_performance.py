@@ -30,6 +30,10 @@ with `synchronous_commit`, and raw SQLite with `synchronous=FULL` all are. What 
 
 _TITLES: Final = {
     "peers": ("Whole systems, side by side", 'Each with its own worker process, by `make bench ARGS="peers"`.'),
+    "real": (
+        "Real work",
+        'Tasks that take a while, on two nodes and in bursts, by `make bench ARGS="real"`.',
+    ),
     "engine": ("The engine alone", 'A no-op worker in the process, by `make bench ARGS="engine"`.'),
     "jobs": (
         "Jobs through websocket workers",

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import apsw
 
-from bench import tally
-from bench.contender import Body, Contender, chunks, script
+from bench.contender import Contender
+from bench.contenders.ganger_tasks import run_node, send, submit, submit_in_bulk, use_store
 from bench.place import find_place
-from ganger import Ganger
 
 _FILE = Path(find_place().folder) / "ganger.db"
-_STORE = f"sqlite:{_FILE}"
-
-app = Ganger(_STORE, upkeep=False)
-
-
-@app.task
-def note() -> None:
-    tally.note()
-
-
-@app.task
-def stamp() -> None:
-    tally.stamp()
-
-
-def submit(body: Body, turns: Iterable[object]) -> None:
-    with app:
-        _connect()
-        task = note if body == "note" else stamp
-        for _ in turns:
-            task.delay()
-
-
-def submit_in_bulk(tasks: int) -> None:
-    with app:
-        for size in chunks(tasks):
-            app.send([note.bind()] * size)
-
-
-def _connect() -> None:
-    """Open the store before the first task, as an application has that has submitted before."""
-    app.wait([], 0)
+_STORE = use_store(f"sqlite:{_FILE}")
 
 
 def has_settled(tasks: int) -> bool:
@@ -59,8 +26,9 @@ def _open_reader() -> apsw.Connection:
 
 
 CONTENDER = Contender(
-    worker=(script("ganger"), "up", "--store", _STORE, "--name", "bench", "--slots", "1", "--quiet"),
+    worker=run_node(_STORE),
     submit=submit,
     submit_in_bulk=submit_in_bulk,
     has_settled=has_settled,
+    send=send,
 )

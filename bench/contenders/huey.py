@@ -9,6 +9,18 @@ from bench import tally
 from bench.contender import Body, python
 
 
+def make_send(huey: Any) -> Callable[[Iterable[Sequence[float]]], None]:
+    """One by one: it has no call for many."""
+    work = huey.task(name="work")(tally.work)
+
+    def send(batches: Iterable[Sequence[float]]) -> None:
+        for moments in batches:
+            for moment in moments:
+                work(moment)
+
+    return send
+
+
 def make_submit(huey: Any) -> Callable[[Body, Iterable[object]], None]:
     tasks = {"note": huey.task(name="note")(tally.note), "stamp": huey.task(name="stamp")(tally.stamp)}
 

@@ -5,13 +5,15 @@ The worker is this module: it does what `pgq run` does, which in 1.6 fails with 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import asyncpg
 import uvloop
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
+from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 from bench import tally
@@ -28,7 +30,10 @@ async def work() -> None:
     worker = PgQueuer(AsyncpgDriver(await connect(find_place().postgres)))
     worker.entrypoint("note")(_note)
     worker.entrypoint("stamp")(_stamp)
-    await worker.run(batch_size=_SETTINGS.batch_size)
+    worker.entrypoint("work")(_work)
+    workers = find_place().workers
+    # It wants room for two batches.
+    await worker.run(batch_size=workers // 2 or _SETTINGS.batch_size, max_concurrent_tasks=workers or None)
 
 
 async def _note(_job: object) -> None:
@@ -37,6 +42,11 @@ async def _note(_job: object) -> None:
 
 async def _stamp(_job: object) -> None:
     tally.stamp()
+
+
+async def _work(job: Job) -> None:
+    tally.note_wait(float(job.payload or b"nan"))
+    await asyncio.sleep(tally.WORK)
 
 
 def prepare() -> None:
@@ -78,7 +88,20 @@ async def _submit_in_bulk(tasks: int) -> None:
     await connection.close()
 
 
-CONTENDER = Contender(python("bench.contenders.pgqueuer"), submit, prepare, submit_in_bulk)
+def send(batches: Iterable[Sequence[float]]) -> None:
+    uvloop.run(_send(batches))
+
+
+async def _send(batches: Iterable[Sequence[float]]) -> None:
+    connection = await connect(find_place().postgres)
+    queries = Queries(AsyncpgDriver(connection))
+    for moments in batches:
+        size = len(moments)
+        await queries.enqueue(["work"] * size, [repr(moment).encode() for moment in moments], [0] * size)
+    await connection.close()
+
+
+CONTENDER = Contender(python("bench.contenders.pgqueuer"), submit, prepare, submit_in_bulk, send=send)
 
 if __name__ == "__main__":
     uvloop.run(work())

@@ -29,11 +29,15 @@ _CHUNK = 10_000
 _TIMED = 20
 
 
+def name_store(socket: str, schema: str = _SCHEMA) -> str:
+    """The URL of the store in that schema."""
+    return f"postgresql://{USER}@/postgres?host={quote(socket)}&schema={schema}"
+
+
 @asynccontextmanager
 async def open_engine(socket: str, schema: str = _SCHEMA) -> AsyncIterator[Engine]:
     clock, entropy = SystemClock(), SystemEntropy()
-    url = f"postgresql://{USER}@/postgres?host={quote(socket)}&schema={schema}"
-    store = await PostgresStore.open(url, clock, entropy)
+    store = await PostgresStore.open(name_store(socket, schema), clock, entropy)
     engine = Engine(store, clock, entropy)
     try:
         yield engine

@@ -149,7 +149,8 @@ class ProcrastinateSettings:
 class GangerSettings:
     """One slot is one warm process for functions; the worker does the upkeep, so that producers need not."""
 
-    worker: str = "ganger up --slots 1"
+    worker: str = "ganger up"
+    slots: int = 1
     store: str = "sqlite"
     upkeep_in_producers: bool = False
     submit_chunk: int = 1000

@@ -43,7 +43,7 @@ def commands_suite(sizes: Sizes) -> Suite:
         loads=tuple(loads),
         goals=(
             Goal(7, _WHAT, "ganger.true", "parallel.true", 3.0),
-            Goal(7, _WHAT, "ganger.true", "xargs.true", 0.7),
+            Goal(7, _WHAT, "ganger.true", "xargs.true", 0.65),
         ),
         panels=(Panel(_WHAT, "more", tuple(load.figures[0].key for load in loads)),),
     )

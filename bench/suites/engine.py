@@ -197,10 +197,10 @@ def _graph_loads(sizes: Sizes) -> Iterator[Load]:
 def _side_by_side_goals() -> Iterator[Goal]:
     drain, single = "drain of a full queue of no-op functions", "end to end one by one"
     yield Goal(1, drain, "ganger.drain.100", "pgqueuer.drain", 4.0)
-    yield Goal(1, drain, "ganger.drain.100", "huey.drain", 15.0)
+    yield Goal(1, drain, "ganger.drain.100", "huey.drain", 12.0)
     yield Goal(2, "end to end in bulk", "ganger.run_in_bulk", "pgqueuer.run_in_bulk", 3.0)
     yield Goal(3, f"{single}, 1 producer process", "ganger.run.1", "huey.run.1", 1.5)
-    yield Goal(3, f"{single}, 8 producer processes", "ganger.run.8", "huey.run.8", 4.0)
+    yield Goal(3, f"{single}, 8 producer processes", "ganger.run.8", "huey.run.8", 3.5)
     yield Goal(6, "engine alone: submit + claim + settle, by 100", "ganger.turn_over", "raw.turn_over", 0.4)
 
 

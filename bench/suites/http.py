@@ -47,7 +47,7 @@ def http_suite(sizes: Sizes) -> Suite:
         settings=_settings(sizes),
         loads=(*_single_loads(sizes), *_batch_loads(sizes), _latency_load(sizes), _subscriber_load(sizes)),
         goals=(
-            Goal(8, "durable submit, one task a request", "ganger.http.submit.1", "uvicorn.echo.1", 0.4),
+            Goal(8, "durable submit, one task a request", "ganger.http.submit.1", "uvicorn.echo.1", 0.35),
             Goal(
                 8, f"durable submit, {_BATCH} a request", f"ganger.http.submit.{_BATCH}", "ganger.submit_in_bulk", 0.25
             ),

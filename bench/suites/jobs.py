@@ -49,7 +49,7 @@ def jobs_suite(sizes: Sizes) -> Suite:
 
 def _goals() -> Iterator[Goal]:
     most = Sense.AT_MOST
-    yield Goal(9, "jobs through websocket workers", "ganger.jobs", "frames.echo", 0.25)
+    yield Goal(9, "jobs through websocket workers", "ganger.jobs", "frames.echo", 0.2)
     yield Goal(9, "memory of an idle worker", "ganger.jobs.idle.memory", None, 30.0, most, "KB")
     yield Goal(9, "a large job to a worker and its result back", "ganger.jobs.large", "files.plain", 0.5)
     yield Goal(9, "memory that a large job takes", "ganger.jobs.large.memory", None, 64.0, most, "MB")

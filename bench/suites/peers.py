@@ -32,8 +32,8 @@ class Entrant:
     package: str
     title: str
     manner: str
-    drain: int
-    single: int
+    drain: int = 0
+    single: int = 0
     bulk: int = 0
     server: Server | None = None
     durable: bool = True
@@ -78,20 +78,29 @@ class Servers:
     place: Place
     missing: Mapping[Server, str]
 
+    def lacks(self, server: Server | None) -> str | None:
+        """Why what needs that server cannot be measured."""
+        return None if server is None else self.missing.get(server)
+
+
+def open_servers(stack: ExitStack, beside: Path) -> Servers:
+    """Redis and PostgreSQL, as far as they are installed, until the stack is left."""
+    found, missing = Place(""), dict[Server, str]()
+    try:
+        found = replace(found, redis=stack.enter_context(run_redis(settings.RedisSettings(), beside)))
+    except NotMeasuredError as error:
+        missing["redis"] = str(error)
+    try:
+        found = replace(found, postgres=stack.enter_context(run_server(settings.PostgresSettings(), beside)))
+    except NotMeasuredError as error:
+        missing["postgres"] = str(error)
+    return Servers(found, missing)
+
 
 @contextmanager
 def open_peers_suite(beside: Path, quick: bool) -> Iterator[Suite]:
     with ExitStack() as stack:
-        found, missing = Place(""), dict[Server, str]()
-        try:
-            found = replace(found, redis=stack.enter_context(run_redis(settings.RedisSettings(), beside)))
-        except NotMeasuredError as error:
-            missing["redis"] = str(error)
-        try:
-            found = replace(found, postgres=stack.enter_context(run_server(settings.PostgresSettings(), beside)))
-        except NotMeasuredError as error:
-            missing["postgres"] = str(error)
-        suite = peers_suite(QUICK if quick else Sizes(), Servers(found, missing))
+        suite = peers_suite(QUICK if quick else Sizes(), open_servers(stack, beside))
         yield join(suite, stack.enter_context(open_commands_suite(beside, quick)))
 
 
@@ -167,7 +176,7 @@ def _say_producers(count: int) -> str:
 
 def _rate(entrant: Entrant, row: str, what: str, servers: Servers, function: str, **shape: int) -> Load:
     figure = Figure(f"{entrant.module}.{row}", entrant.who, what, _RATE, entrant.durable)
-    return Load((figure,), _work(entrant, servers, function, **shape), missing=_missing(entrant, servers))
+    return Load((figure,), _work(entrant, servers, function, **shape), missing=servers.lacks(entrant.server))
 
 
 def _work(entrant: Entrant, servers: Servers, function: str, **shape: int) -> Work:
@@ -176,14 +185,12 @@ def _work(entrant: Entrant, servers: Servers, function: str, **shape: int) -> Wo
     )
 
 
-def _missing(entrant: Entrant, servers: Servers) -> str | None:
-    return None if entrant.server is None else servers.missing.get(entrant.server)
-
-
 def _latency_loads(sizes: Sizes, servers: Servers) -> Iterator[Load]:
     for entrant in ENTRANTS:
         work = _work(entrant, servers, "time_latency", tasks=sizes.latency)
-        yield Load(_latencies(entrant.module, entrant.who, entrant.durable), work, missing=_missing(entrant, servers))
+        yield Load(
+            _latencies(entrant.module, entrant.who, entrant.durable), work, missing=servers.lacks(entrant.server)
+        )
     shape = {"tasks": sizes.latency, "settings": settings.RawSettings()}
     yield Load(_latencies("raw", "two raw commits + wake-up", True), Work("bench.peers.raw_wakeup:time_wakeup", shape))
     sync = Figure("raw.sync", "the disk", "one append made durable", _MS)
@@ -219,11 +226,11 @@ def _add_two_syncs(values: Sequence[float]) -> float:
 def _goals() -> Iterator[Goal]:
     drain, single, least = "drain of a full queue of no-op functions", "end to end one by one", Sense.AT_MOST
     yield Goal(1, drain, "ganger.drain", "pgqueuer.drain", 4.0)
-    yield Goal(1, drain, "ganger.drain", "huey_sqlite.drain", 15.0)
+    yield Goal(1, drain, "ganger.drain", "huey_sqlite.drain", 12.0)
     yield Goal(2, "end to end in bulk", "ganger.bulk", "pgqueuer.bulk", 3.0)
     yield Goal(3, f"{single}, 1 producer process", "ganger.run.1", "huey_sqlite.run.1", 1.5)
-    yield Goal(3, f"{single}, 8 producer processes", "ganger.run.8", "huey_sqlite.run.8", 4.0)
-    yield Goal(5, "submit until the body starts, p50", "ganger.latency.p50", "best.latency.p50", 1.0, least)
+    yield Goal(3, f"{single}, 8 producer processes", "ganger.run.8", "huey_sqlite.run.8", 3.5)
+    yield Goal(5, "submit until the body starts, p50", "ganger.latency.p50", "best.latency.p50", 1.3, least)
     yield Goal(5, "submit until the body starts, p99", "ganger.latency.p99", "raw.latency.p99", 3.0, least)
     yield Goal(14, "import ganger", "ganger.import", "python.pass", 4.0, least)
     yield Goal(14, "ganger ls", "ganger.ls", "python.pass", 10.0, least)
