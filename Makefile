@@ -15,12 +15,13 @@ IN_MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
 FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 GANGER_TEST_AWAY=60 \
-  GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05
+  GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05 GANGER_TEST_FLIPS=1000 GANGER_TEST_ORPHANS=200 \
+  GANGER_TEST_ROUNDS=100000 GANGER_TEST_ODD=2000 GANGER_TEST_HISTORY=1000000
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: .venv/.dev ## run tasks here: server, upkeep and a node on ganger.db, with a live view
+up: .venv/.run ## run tasks here: server, upkeep and a node on ganger.db, with a live view
 	@$(BIN)/ganger up $(ARGS)
 
 test: check ## run every check and every test (sets itself up)
@@ -29,13 +30,15 @@ test: check ## run every check and every test (sets itself up)
 
 figures: .venv/.dev ## check the figures of reliability in their full sizes (takes hours)
 	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/chaos/test_disk_faults.py \
-	  tests/chaos/test_disk_full.py tests/system/test_dead_workers.py \
+	  tests/chaos/test_disk_full.py tests/chaos/test_flips.py tests/system/test_dead_workers.py \
 	  tests/system/test_guardian_restarts.py tests/system/test_guardian_kills.py tests/system/test_kills.py \
+	  tests/system/test_orphans.py \
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \
 	  tests/system/test_join.py tests/system/test_many_conditions.py \
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
 	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/system/test_server_away.py \
-	  tests/contract/test_postgres_limits.py
+	  tests/system/test_lost_wakeups.py \
+	  tests/contract/test_postgres_limits.py tests/contract/test_mongo_odd.py tests/contract/test_mongo_history.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute
 	$(IN_MEMORY) $(PYTHON) -m pytest -q -n $(WORKERS) -m "not slow and not chaos and not servers" \
@@ -66,10 +69,14 @@ docs: .venv/.dev ## draw again the pages that come from the code or from kept fi
 clean: ## remove the environment and every cache
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 
+.venv/.run: $(LOCKED)
+	@scripts/bootstrap
+	@touch $@
+
 .venv/.dev: $(LOCKED)
 	@scripts/bootstrap dev
-	@touch $@
+	@touch $@ .venv/.run
 
 .venv/.bench: $(LOCKED)
 	@scripts/bootstrap dev bench
-	@touch $@ .venv/.dev
+	@touch $@ .venv/.dev .venv/.run

@@ -164,6 +164,25 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize("name", ["limits", "retry", "graphs", "events"])
+def test_a_page_that_shows_a_program_shows_one_that_runs_and_needs_the_users_api_alone(
+    name: str, tmp_path: Path
+) -> None:
+    files = text_checks.files_of(DOCS / "how-to" / f"{name}.md")
+
+    for file, code in files.items():
+        (tmp_path / file).write_text(code)
+        ran = subprocess.run(
+            [sys.executable, "-W", "error", file],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        assert "ganger.engine" not in code
+        assert "open_engine" not in code
+
+    assert len(files) == 1
+
+
 def test_the_public_names_are_what_the_package_says() -> None:
     missing = [name for name in ganger.__all__ if not hasattr(ganger, name)]
 

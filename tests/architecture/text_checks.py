@@ -10,7 +10,7 @@ _LINK: Final = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 _HEADING: Final = re.compile(r"^#+\s+(?P<text>.+?)\s*$", re.MULTILINE)
 _FENCE: Final = re.compile(r"^```.*?^```\s*$", re.MULTILINE | re.DOTALL)
 _PYTHON: Final = re.compile(r"^```python\n(?P<code>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
-_NAMED: Final = re.compile(r"# \w+\.py\n")
+_NAMED: Final = re.compile(r"# [\w/]+\.py\n")
 _MACHINE: Final = re.compile(r"(?<![\w.~-])/(?:home|root|Users)/\w+|(?<![\w.-])[A-Z]:\\Users\\")
 
 
@@ -61,6 +61,12 @@ def find_undocumented(page: Path, names: set[str]) -> list[Offence]:
     """Names that a page of the reference does not show as code."""
     text = page.read_text()
     return [Offence(str(page), f"`{name}` is not documented") for name in sorted(names) if f"`{name}`" not in text]
+
+
+def files_of(page: Path) -> dict[str, str]:
+    """The Python of a page that begins with the name of a file, by that name."""
+    found = [block["code"] for block in _PYTHON.finditer(page.read_text())]
+    return {code[2 : code.index("\n")]: code for code in found if _NAMED.match(code)}
 
 
 def python_of(page: Path) -> str:

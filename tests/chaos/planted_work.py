@@ -44,22 +44,28 @@ LEASES: Final = (
         ),
     ),
     Bug(
-        "holders that end and take at one moment are not asked for their fences",
-        f"{_SQLITE}/queries/moves_succeed_few.sql",
-        "AND +fence = column2 AND +holder = column3",
-        "AND +fence >= column2",
+        "what one holder is given at a moment counts for no limit of the next one",
+        f"{_SQLITE}/claiming.py",
+        "room = policy.max_active - step.leased(queue.id) - given",
+        "room = policy.max_active - step.leased(queue.id)",
+        (f"{_STORE}test_sqlite_exchanges.py::test_a_full_limit_lets_each_take_what_those_before_it_have_left",),
+    ),
+    Bug(
+        "two holders that ask at one moment are given the same task",
+        f"{_SQLITE}/claiming.py",
+        "        self._lines.take_off(heads)\n",
+        "",
         (
-            f"{_STORE}test_sqlite_proceeding.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[take_over]",
+            f"{_STORE}test_sqlite_exchanges.py::test_a_queue_that_is_named_twice_is_one_queue",
+            f"{_STORE}test_sqlite_exchanges.py::test_nobody_is_sent_to_wait_for_a_task_that_another_has_just_got",
         ),
     ),
     Bug(
-        "who ends a task with others at one moment forgets who waits for it",
-        f"{_SQLITE}/queries/moves_succeed_few.sql",
-        " AND +kids = 0",
-        "",
-        (
-            f"{_STORE}test_sqlite_proceeding.py::test_what_stands_in_the_way_of_one_changes_nothing_for_the_others[wait_for]",
-        ),
+        "a node that asks several times at one moment gets more than its slots",
+        f"{_SQLITE}/claiming.py",
+        "            self._held[node.id] += len(chosen.heads)\n",
+        "            self._held[node.id] += 0\n",
+        (f"{_STORE}test_sqlite_exchanges.py::test_one_node_that_asks_several_times_gets_no_more_than_its_slots",),
     ),
     Bug(
         "a node beats without its token",
@@ -101,7 +107,7 @@ LEASES: Final = (
     ),
     Bug(
         "a claim does not raise the fence",
-        f"{_SQLITE}/queries/claim_take.sql",
+        f"{_SQLITE}/queries/claim_take_few.sql",
         "fence = fence + 1,",
         "fence = max(fence, 1),",
         (f"{_CONTRACT}test_each_lease_has_the_next_fence",),
@@ -238,16 +244,6 @@ TASKS: Final = (
         "hashlib.sha256(before + line.encode())",
         "hashlib.sha256(line.encode())",
         (f"{_UNIT}/core/test_audit.py::test_a_line_that_was_forged_with_its_hash_is_found_at_the_next",),
-    ),
-    Bug(
-        "a claim goes by what a queue or a node was before it changed",
-        f"{_SQLITE}/shelf.py",
-        "        self.verdicts.clear()\n        if value is None:\n",
-        "        if value is None:\n",
-        (
-            f"{_STORE}test_sqlite_plainly.py::test_a_change_counts_from_the_next_claim_on[paused]",
-            f"{_STORE}test_sqlite_plainly.py::test_a_change_counts_from_the_next_claim_on[pinned]",
-        ),
     ),
     Bug(
         "a mark on MongoDB is believed whichever server it was made under",

@@ -125,7 +125,8 @@ def test_what_a_stranger_says_of_a_process_is_read_and_kept(tell: Callable[[Stor
         await look(scene)
         found = await database.tasks.find_one({"_id": task})
         assert {name: found[name] for name in (*theirs, "mark")} == {**theirs, "mark": "theirs"}
-        known = found["ganger"]["id"]
+        assert "ganger" not in found
+        known = (await database.ganger_seen.find_one({"_id": task}))["n"]
         assert (await scene.store.value(known, EXIT)).body == b"7"
         assert (await scene.store.value(known, "out:stderr")).body == b"oh"
         assert (await scene.store.look(known)).keys == ["disbatch", EXIT, "spec"]

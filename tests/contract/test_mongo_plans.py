@@ -9,7 +9,7 @@ import pytest
 from ganger.core.clock import Moment, Wall
 from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lane import Lane
-from ganger.databases.mongo import Choice, Doc
+from ganger.databases.mongo import Choice, Doc, ObjectId
 from ganger.engine.stores.mongo import MongoStore, choices
 from ganger.engine.stores.mongo.reconciling import moved_by_others
 from ganger.engine.stores.mongo.tables import TASKS
@@ -26,14 +26,17 @@ ASKED: dict[str, Choice[Any]] = {
     "delayed anywhere": choices.delayed(None),
     "limited": choices.limited(ONE, "l", parked=False),
     "active of a key": choices.active_of_key(ONE, "l"),
-    "active of a queue": choices.active_of_queue(ONE),
+    "active of a queue": choices.active_in(ObjectId()),
+    "active of a queue on a node": choices.active_in(ObjectId(), "n"),
+    "active on a node": choices.active_on("n"),
     "active of a node": choices.active_of_node(NodeId(1)),
     "active of nodes": choices.active_of_nodes([NodeId(1), NodeId(2)]),
     "touched": choices.touched(Moment(1 << 60)),
     "touched later": choices.touched_after(Moment(5)),
     "keys": choices.with_keys(["a", "b"]),
     "ended": choices.ended(Wall(1 << 60)),
-    "prunable": choices.prunable(Wall(1 << 60), [TaskId(1)]),
+    "prunable": choices.prunable(Wall(1 << 60), [TaskId(1)], foreign=False),
+    "prunable of strangers": choices.prunable(Wall(1 << 60), [TaskId(1)], foreign=True),
     "open groups": choices.open_groups(),
     "with output": choices.with_output(),
     "edges below": choices.below([TaskId(1)]),

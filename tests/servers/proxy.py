@@ -1,4 +1,4 @@
-"""A way to a server that breaks: every connection through it is cut off after a number of bytes, somewhere."""
+"""A way to a server that breaks: connections through it are cut off after a number of bytes, or lose their wake-ups."""
 
 import asyncio
 import random
@@ -6,9 +6,11 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 PORT = ".s.PGSQL.5432"
 _CHUNK = 4096
+_NOTIFICATION = b"A"
 
 
 class CuttingProxy:
@@ -27,7 +29,7 @@ class CuttingProxy:
         self._server: asyncio.Server | None = None
         self._ways: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> "CuttingProxy":
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._serve, self.folder / PORT)
         return self
 
@@ -49,7 +51,7 @@ class CuttingProxy:
             try:
                 ways = [
                     asyncio.create_task(self._pass_on(reader, far_writer, left)),
-                    asyncio.create_task(self._pass_on(far_reader, writer, left)),
+                    asyncio.create_task(self._pass_back(far_reader, writer, left)),
                 ]
                 _, other = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
                 for way in other:
@@ -63,6 +65,9 @@ class CuttingProxy:
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_unix_connection(self._behind)
+
+    async def _pass_back(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, left: list[int]) -> None:
+        await self._pass_on(source, sink, left)
 
     async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, left: list[int]) -> None:
         """Until one side ends, or the connection has had its bytes: what is left of the last chunk still arrives."""
@@ -78,6 +83,28 @@ class CuttingProxy:
                 await sink.drain()
 
 
+class DroppingProxy(CuttingProxy):
+    """A unix socket in front of another that cuts nothing, and loses that share of all notifications."""
+
+    def __init__(self, behind: Path, share: float, seed: int) -> None:
+        super().__init__(behind, 0, 0, seed)
+        self.cuts = False
+        self.dropped = 0
+        self._share = share
+
+    async def _pass_back(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, left: list[int]) -> None:
+        """What a server says are messages: a letter, a length that counts itself, and as many bytes."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await source.readexactly(5)
+                body = await source.readexactly(int.from_bytes(head[1:]) - 4)
+                if head[:1] == _NOTIFICATION and self._dice.random() < self._share:
+                    self.dropped += 1
+                else:
+                    sink.write(head + body)
+                    await sink.drain()
+
+
 class CuttingPort(CuttingProxy):
     """The same for a port of this machine."""
 
@@ -86,7 +113,7 @@ class CuttingPort(CuttingProxy):
         self._far = behind
         self.port = 0
 
-    async def __aenter__(self) -> "CuttingPort":
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self

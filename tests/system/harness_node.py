@@ -27,7 +27,7 @@ PATIENCE: Final = 60.0
 
 
 def settings(folder: Path) -> Settings:
-    return Settings(store=f"sqlite:{folder}/ganger.db")
+    return Settings(store=f"sqlite:{folder}/ganger.db", allow="tests.*")
 
 
 @asynccontextmanager

@@ -53,6 +53,14 @@ far: slow
 """
 
 
+FOREIGN = """
+until asked:
+    shell = touch asked
+until here:
+    delay = 1s
+"""
+
+
 class Scene:
     """A node with one slot, and a graph that was given to it."""
 
@@ -125,6 +133,18 @@ def test_a_node_asks_only_what_requires_its_own_labels(tmp_path: Path, monkeypat
         assert not (tmp_path / "wrong").exists()
 
     play(tmp_path, text, scenario, labels=("lab",))
+
+
+def test_a_node_has_no_condition_of_a_queue_that_it_does_not_take_asked(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(scene: Scene) -> None:
+        assert (await scene.end("here")).status == Status.SUCCEEDED
+        why = await scene.engine.explain(TaskId(scene.ids["asked"]))
+        assert "takes its queue" in why.reasons[0].sentence
+        assert not (tmp_path / "asked").exists()
+
+    play(tmp_path, FOREIGN, scenario, queues=("other",))
 
 
 def test_a_node_that_ends_leaves_no_probe_and_the_next_one_asks_again(tmp_path: Path, monkeypatch: Any) -> None:

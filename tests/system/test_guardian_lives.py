@@ -1,6 +1,7 @@
 """Guardians end, are stopped and are killed; the node notices, and nothing runs that nobody keeps."""
 
 import asyncio
+import resource
 import stat
 import subprocess
 import time
@@ -194,5 +195,23 @@ def test_an_idle_guardian_costs_nothing(tmp_path: Path) -> None:
             after = guardian.cpu_times()
             assert after.user + after.system - before.user - before.system <= 0.02
             await started.stop("enough")
+
+    asyncio.run(check())
+
+
+def test_a_guardian_whose_journal_found_no_room_goes_on_when_there_is_some(tmp_path: Path) -> None:
+    async def check() -> None:
+        diary = Diary()
+        async with executor(tmp_path, diary=diary) as made:
+            assert (await run(made, assign(1, shell("true")))).outcome == Succeed(b"0")
+            guardian, full = guardian_of(tmp_path).pid, (0, resource.RLIM_INFINITY)
+            plain = resource.prlimit(guardian, resource.RLIMIT_FSIZE, full)
+            # What could not be noted is told all the same; but nothing is begun after it.
+            await run(made, assign(2, shell("true")))
+            assert (await run(made, assign(3, shell("true")))).outcome == Release(1_000)
+            assert "guardian_fault" in diary.names()
+            resource.prlimit(guardian, resource.RLIMIT_FSIZE, plain)
+            assert (await run(made, assign(4, shell("true")))).outcome == Succeed(b"0")
+            assert guardian_of(tmp_path).pid == guardian
 
     asyncio.run(check())

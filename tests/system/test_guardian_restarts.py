@@ -120,7 +120,7 @@ def test_a_new_node_adopts_what_runs_and_what_ended_unheard(tmp_path: Path, wall
                 assert [end.outcome for end in ends] == [
                     Fail(reason="it exited with code 5"),
                     Fail(reason="it exited with code 6"),
-                    Crashed("it was killed by SIGKILL"),
+                    Fail(137, "it was killed by SIGKILL"),
                 ]
                 assert [end.data["stdout"] for end in ends] == [b"one\ntwo\n", b"unheard\n", b"before\n"]
                 assert await second.adopt() == []

@@ -24,7 +24,7 @@ BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES: Final = ("make", "toml", "yaml")
 NAMED: Final = re.compile(r"# \w+\.py\n")
 PORT: Final = "localhost:8470"
-AGE: Final = re.compile(r"\b\d+(ms|s)\b")
+AGE: Final = re.compile(r"<?\b\d+(ms|s)\b")
 MARK: Final = re.compile(r"\n@(\d+) (\d+)\n")
 MARKING: Final = 'mark() { local code=$?; printf "\\n@%s %s\\n" "$1" "$code"; return $code; }\n'
 DEADLINE: Final = 250.0

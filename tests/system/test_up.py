@@ -46,6 +46,40 @@ def test_a_command_is_run_shown_and_ends_with_its_own_code(tmp_path: Path, node:
     assert "exited with code 3" in bad.stderr
 
 
+def test_a_pipe_is_read_by_the_command_and_its_venv_comes_first(tmp_path: Path, node: subprocess.Popen[bytes]) -> None:
+    tool = tmp_path / "venv" / "bin" / "tool"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\necho tool of $VIRTUAL_ENV; cat\n")
+    tool.chmod(0o755)
+    environment = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "venv")}
+
+    made = subprocess.run(
+        [*GANGER, "run", "--", "tool"],
+        cwd=tmp_path, input="x\n", env=environment, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+
+    assert made.stdout == f"tool of {tmp_path}/venv\nx\n"
+
+
+def test_what_a_command_makes_has_the_mode_that_its_starter_would_give_it(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        process = subprocess.Popen([*GANGER, "up", "--name", "here"], cwd=tmp_path, stderr=subprocess.PIPE)
+    finally:
+        os.umask(mask)
+    assert process.stderr is not None
+    try:
+        assert b"takes tasks" in process.stderr.readline()
+        assert call(tmp_path, "run", "--", "touch", "made").returncode == 0
+    finally:
+        process.kill()
+        process.wait(60)
+        process.stderr.close()
+
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "ganger.db-nodes" / "here" / "commands").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_signal_lets_what_runs_finish(tmp_path: Path, node: subprocess.Popen[bytes]) -> None:
     (number,) = call(tmp_path, "submit", "--shell", "touch begun; sleep 1; echo done").stdout.split()
     deadline = time.monotonic() + 60

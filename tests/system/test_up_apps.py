@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger import NewTask, Policy, Status, open_engine
+from ganger import Status, open_engine
+from ganger.engine import NewTask, Policy
 
 GANGER = [sys.executable, "-c", "from ganger.cli.main import main; main()"]
 PRINTER = "clockwork_of_test:Printer"
@@ -22,7 +23,7 @@ from ganger import Ganger
 
 app = Ganger(name="clockwork")
 
-@app.every(1_000, queue="ticks")
+@app.every(1, queue="ticks")
 def tick() -> None:
     with open({log!r}, "a") as file:
         file.write("tick\\n")
@@ -79,3 +80,59 @@ def _comes(true: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+ETL = """
+from ganger import Ganger
+
+print("a module may print")
+app = Ganger({store})
+
+@app.task
+def load(what: str) -> str:
+    return "loaded " + what
+"""
+
+
+def _start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*GANGER, "up", "--name", "here", "--quiet", "--no-server", "--app", "etl:app", *words],
+        cwd=folder, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_node_of_an_app_runs_on_the_apps_own_store(tmp_path: Path) -> None:
+    (tmp_path / "etl.py").write_text(ETL.format(store='"sqlite:etl.db"'))
+    process = _start(tmp_path)
+    try:
+        made = [sys.executable, "-c", "import etl; print(etl.load.delay('x').result(timeout=30))"]
+        asked = subprocess.run(made, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    finally:
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+
+    assert asked.stdout.endswith("loaded x\n"), asked.stderr + said
+    assert not (tmp_path / "ganger.db").exists()
+
+
+@pytest.mark.parametrize("words", [("--store", "sqlite:other.db"), ("--app", "other:app")])
+def test_a_node_that_is_told_of_two_stores_refuses_to_guess(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "etl.py").write_text(ETL.format(store='"sqlite:etl.db"'))
+    (tmp_path / "other.py").write_text(ETL.format(store='"sqlite:other.db"'))
+
+    _, said = (process := _start(tmp_path, *words)).communicate(timeout=DEADLINE)
+
+    assert process.returncode == 2
+    assert "two stores are named" in said
+    assert "etl.db" in said
+    assert "other.db" in said
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_node_whose_app_cannot_be_imported_says_so_and_does_not_guess(tmp_path: Path) -> None:
+    (tmp_path / "etl.py").write_text("raise RuntimeError('no')")
+
+    _, said = (process := _start(tmp_path)).communicate(timeout=DEADLINE)
+
+    assert process.returncode == 2
+    assert "cannot be imported: RuntimeError('no')" in said

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import pytest
 
 from ganger.core.ids import QueueId
 from ganger.core.task import Kind, NewTask
+from ganger.databases.sqlite.lookout import EVERY_MS
 from ganger.engine.store import QUEUE_TOPIC, Claim, Exchange, Submission
 from ganger.engine.stores.sqlite import SqliteStore
 from tests.system.harness import PATIENCE, Line, crew
@@ -142,6 +144,10 @@ async def idle(line: Line, database: Path, queue: QueueId) -> None:
     await store.counts()
     line.say(store.file.owns)
     await line.hear()
+    told.clear()
+    with suppress(TimeoutError):
+        # What was committed last is followed by a look, whoever was told of it.
+        await asyncio.wait_for(told.wait(), 2 * EVERY_MS / 1_000)
     told.clear()
     before = (time.process_time(), count_wakeups(), statements.count)
     try:

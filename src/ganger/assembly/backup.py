@@ -2,7 +2,8 @@
 
 The copy is a store itself: `sqlite:<copy>` opens it. Large data is copied before the database and again after it. What
 a row of the copy names was there when the database was copied; it was copied before, or it is younger than that, and
-nothing so young is ever collected: so the second pass finds it.
+nothing so young is ever collected: so the second pass finds it. The bags, with letters that are safe and not yet in the
+database, are copied before it too.
 """
 
 import asyncio
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ganger.assembly.location import Location
-from ganger.core.errors import NotFound
-from ganger.databases.sqlite.copying import copy_database
+from ganger.core.errors import BlobMissing, Conflict, GangerError, NotFound
+from ganger.databases.sqlite.copying import copy_bags, copy_database
 from ganger.engine.blob import BlobRef, Blobs
 from ganger.engine.blobs.files import FileBlobs
 from ganger.runtime.clock import SystemClock
@@ -20,10 +21,11 @@ from ganger.runtime.entropy import SystemEntropy
 
 
 class Copied(NamedTuple):
-    """The bytes of the database, and how many pieces of large data came with it."""
+    """The bytes of the database, how many pieces of large data came with it, and the bags that are damaged."""
 
     size: int
     blobs: int
+    damaged: list[Path]
 
 
 def beside(database: Path) -> Location:
@@ -38,13 +40,17 @@ async def copy_store(source: Location, target: Location) -> Copied:
     """
     if not source.database.is_file():
         raise NotFound(f"there is no store at {source.database}", path=str(source.database))
+    if target.database.exists():
+        said = f"there is something at {target.database}: name another place, or move it away"
+        raise Conflict(said, path=str(target.database))
     count = 0
-    if source.blobs.is_dir() and not target.database.exists():
+    if source.blobs.is_dir():
         count += await _copy_blobs(source.blobs, target.blobs)
+    damaged = await asyncio.to_thread(copy_bags, source.database, target.database)
     size = await asyncio.to_thread(copy_database, source.database, target.database)
     if source.blobs.is_dir():
         count += await _copy_blobs(source.blobs, target.blobs)
-    return Copied(size, count)
+    return Copied(size, count, damaged)
 
 
 async def _copy_blobs(source: Path, target: Path) -> int:
@@ -57,6 +63,21 @@ async def _copy_blobs(source: Path, target: Path) -> int:
         await _copy_blob(there, here, BlobRef(name, size))
         copied += 1
     return copied
+
+
+async def find_damaged_blobs(folder: Path) -> tuple[int, list[str]]:
+    """Read all large data in a folder: how many pieces there are, and which are not as they were written."""
+    blobs, count = await _open(folder), 0
+    damaged: list[str] = []
+    async for name in blobs.list():
+        count += 1
+        try:
+            await blobs.verify(name)
+        except BlobMissing:
+            continue  # collected meanwhile
+        except GangerError:
+            damaged.append(str(name))
+    return count, damaged
 
 
 async def _open(folder: Path) -> Blobs:

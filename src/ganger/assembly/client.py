@@ -9,6 +9,7 @@ it can be seen, blocked behind its gate, and cancelled. What it can not be is ha
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,15 +24,16 @@ from ganger.client.conditions import fill_in as fill_in_condition
 from ganger.client.inbox import Inbox
 from ganger.client.outbox import Row, row_for
 from ganger.client.references import fill_in
-from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, Transport, Why
+from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, TaskEvent, Transport, Why
 from ganger.core.clock import Clock
-from ganger.core.errors import BadInput, TaskHeld, WrongStatus
+from ganger.core.errors import BadInput, QueueNotFound, TaskHeld, WrongStatus
 from ganger.core.graph import Edge, Join
-from ganger.core.ids import QueueId, TaskId
+from ganger.core.ids import Position, QueueId, TaskId
 from ganger.core.state import is_final
-from ganger.core.task import Kind, NewTask, Task
+from ganger.core.task import GATE, Kind, NewTask, Task
 from ganger.engine.declared import Declared, sync
 from ganger.engine.engine import Engine
+from ganger.engine.live import take_so_far
 from ganger.engine.schedules import Schedules, Work
 from ganger.engine.store import Change, Edit
 from ganger.engine.ticks import check as check_schedule
@@ -77,7 +79,7 @@ class EngineTransport:
 
     async def _submit_gated(self, drafts: Sequence[Draft]) -> list[TaskId]:
         tasks = await self._tasks(drafts)
-        gate = NewTask(tasks[0].queue, Kind.GROUP, description="the gate of a graph", open_group=True)
+        gate = NewTask(tasks[0].queue, Kind.GROUP, description=GATE, open_group=True)
         submitted = await self.engine.submit([*_gated(tasks), gate])
         *ids, opening = submitted.ids
         existing = set(submitted.existing)
@@ -119,6 +121,30 @@ class EngineTransport:
         said = f"task {task} is held until it is kicked or cancelled, so this would wait for ever: {reason}"
         return TaskHeld(said, task=task, reason=reason)
 
+    async def set_queue(self, name: str, changes: Mapping[str, Any]) -> None:
+        fields = dict(changes)
+        if (becomes := fields.get("becomes")) is not None:
+            fields["becomes"] = (await self.engine.queues.named(becomes)).id
+        queue = await self.engine.queues.ensure(name, by=BY)
+        policy = queue.policy._replace(**fields)
+        if policy != queue.policy:
+            await self.engine.queues.change(queue.id, policy, by=BY)
+
+    async def follow_events(self, after: int | None) -> AsyncGenerator[TaskEvent, None]:
+        behind = None if after is None else Position(after)
+        async with aclosing(self.engine.subscribe(behind)) as events:
+            async for event in events:
+                at = datetime.fromtimestamp(event.at / 1_000, UTC)
+                tasks = tuple(entry.task for entry in event.entries)
+                yield TaskEvent(event.position, at, event.fact, await self._name_of(event.queue), tasks)
+
+    async def _name_of(self, queue: QueueId) -> str | None:
+        """None for the queue of an event that is about a node, and for one that is gone."""
+        try:
+            return (await self.engine.queues.get(queue)).name if queue else None
+        except QueueNotFound:
+            return None
+
     async def sync_schedules(self, plans: Sequence[Plan], owner: str, *, remove: bool) -> Synced:
         queues = {name: await self._queue(name) for name in {plan.draft.queue for plan in plans}}
         declared = [Declared(plan.schedule, _work(plan.draft, queues[plan.draft.queue])) for plan in plans]
@@ -135,9 +161,11 @@ class EngineTransport:
         part = await self.engine.read_output(task, stream, start, _PART)
         return Piece(part.body, part.size)
 
-    async def follow_output(self, task: TaskId, streams: Sequence[str]) -> AsyncGenerator[tuple[str, bytes], None]:
+    async def follow_output(
+        self, task: TaskId, streams: Sequence[str], *, so_far: bool = False
+    ) -> AsyncGenerator[tuple[str, bytes], None]:
         async with aclosing(self.engine.follow_output(task, streams)) as pieces:
-            async for piece in pieces:
+            async for piece in take_so_far(pieces) if so_far else pieces:
                 yield piece.stream, piece.body
 
     async def cancel(self, ids: Sequence[TaskId]) -> list[TaskId]:

@@ -6,9 +6,11 @@ from pathlib import PurePath
 from typing import Final
 from urllib.parse import urlsplit
 
+from ganger.assembly.location import fill_address
 from ganger.assembly.plugins import read_plugins
 from ganger.assembly.registry import find_faces, open_collections
 from ganger.assembly.settings import Settings
+from ganger.core.address import strip_password
 from ganger.core.errors import BadInput
 from ganger.engine.engine import Engine
 from ganger.faces.disbatch.backend import DEMO, Collections, DisbatchBackend
@@ -45,7 +47,7 @@ def _open_collections(settings: Settings, stack: AsyncExitStack) -> Collections 
     """The collections of the store's own database, if it has some."""
     if not settings.store.startswith(_MONGO):
         return None
-    found = open_collections(settings.store)
+    found = open_collections(fill_address(settings, settings.store))
     stack.push_async_callback(found.close)
     return found
 
@@ -62,4 +64,4 @@ def name_database(url: str) -> str:
     scheme, _, rest = url.partition(":")
     if scheme in ("sqlite", "memory"):
         return PurePath(rest).name or scheme
-    return urlsplit(url).path.strip("/") or scheme
+    return urlsplit(strip_password(url)).path.strip("/") or scheme

@@ -1,6 +1,5 @@
 """The folder of a node: what makes the next process of the same name the same node."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,13 +11,13 @@ from ganger.core.errors import NodeTaken
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.node.functions.note import read_last
 from ganger.node.functions.options import FunctionOptions
-from ganger.runtime.disk import opened, translated, try_lock
+from ganger.node.guardian.folder import RunFolder
+from ganger.runtime.disk import has_open, is_locked, make_private, translated, try_lock_some_times
 
 FUNCTIONS: Final = "functions"
 """What its processes that execute functions leave is in the folder of this name."""
 
 _TOKEN_BYTES: Final = 16
-_TRIES: Final = 100
 
 
 class NodeFolder:
@@ -34,9 +33,9 @@ class NodeFolder:
     def open(cls, path: Path, entropy: Entropy) -> "NodeFolder":
         """Make it if it is not there. NodeTaken: another process of this machine has it. Raises StoreError."""
         with translated(f"use the node's folder {path}"):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(path)
             lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            if not _try_some_times(lock):
+            if not try_lock_some_times(lock):
                 os.close(lock)
                 raise NodeTaken(f"another process runs the node of {path}: stop it, or use another name")
             token = _read(path / "token") or entropy.token(_TOKEN_BYTES).hex()
@@ -57,27 +56,13 @@ class NodeFolder:
             os.close(lock)
 
 
-def _try_some_times(lock: int) -> bool:
-    """Whoever looks from outside whether the lock is free has it for an instant."""
-    for _ in range(_TRIES):
-        if try_lock(lock):
-            return True
-        os.sched_yield()
-    return False
-
-
 def find_process(path: Path) -> int | None:
     """The process that has the node of this folder now; None if there is none.
 
-    The number in the folder may be a dead one's, and another process's by now: whoever has it must have the lock open.
+    Whoever has the number in the folder must have the lock open.
     """
     pid = _read(path / "pid")
-    if not pid.isdecimal():
-        return None
-    with suppress(OSError):
-        lock, opened = (path / "lock").stat(), Path(f"/proc/{pid}/fd")
-        return int(pid) if any(_is_same(lock, opened / number) for number in os.listdir(opened)) else None
-    return None
+    return int(pid) if pid.isdecimal() and has_open(int(pid), path / "lock") else None
 
 
 class Neighbour(NamedTuple):
@@ -97,21 +82,16 @@ class Neighbour(NamedTuple):
         return NodeId(int(number)) if number.isdecimal() else None
 
     def is_taken(self) -> bool:
-        """Found out by taking the lock for a moment, shared, so that two who ask do not hinder each other."""
-        try:
-            with opened(self.path / "lock", os.O_RDONLY) as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
-        return False
+        return is_locked(self.path / "lock")
 
     def read_epoch(self) -> int:
         return read_epoch(self.path)
 
     def read_last(self) -> frozenset[tuple[TaskId, Fence]] | None:
         return read_last(FunctionOptions(self.path / FUNCTIONS).notes)
+
+    def list_runs(self) -> list[RunFolder]:
+        return [RunFolder(str(path.parent)) for path in sorted(self.path.glob("*/mark"))]
 
 
 def locate_nodes(database: Path) -> Path:
@@ -120,16 +100,22 @@ def locate_nodes(database: Path) -> Path:
     return path.with_name(f"{path.name}-nodes")
 
 
+def make_nodes(folder: Path) -> None:
+    """See that the folder of nodes is there, for their user alone: their tokens are in it, and what tasks write."""
+    with translated(f"use the folder of nodes {folder}"):
+        make_private(folder)
+
+
 def list_neighbours(folder: Path) -> Iterator[Neighbour]:
-    """The nodes that keep their folders in this one."""
+    """The nodes of this user that keep their folders in this one."""
     with suppress(FileNotFoundError):
-        yield from (Neighbour(path) for path in sorted(folder.iterdir()) if (path / "lock").exists())
+        yield from (Neighbour(path) for path in sorted(folder.iterdir()) if _is_ours(path / "lock"))
 
 
-def _is_same(file: os.stat_result, path: Path) -> bool:
-    # What was open a moment ago may be closed by now.
+def _is_ours(path: Path) -> bool:
+    # What is another user's may not be looked into.
     with suppress(OSError):
-        return os.path.samestat(file, path.stat())
+        return path.stat().st_uid == os.geteuid()
     return False
 
 

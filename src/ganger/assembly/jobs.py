@@ -46,7 +46,8 @@ async def open_jobs(plan: JobsPlan, engine: Engine, keeper: Keeper, telemetry: T
     await open_types(engine, plan.types, plan.policy)
     tag = (await engine.store.directory()).tag
     clock = SystemClock()
-    return JobsBackend(engine, clock, SystemEntropy(), keeper, tag, Workers(clock), plan, Storing(engine), telemetry)
+    workers = Workers(clock, telemetry)
+    return JobsBackend(engine, clock, SystemEntropy(), keeper, tag, workers, plan, Storing(engine), telemetry)
 
 
 def _read_switch(name: str, text: str) -> bool:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ganger.assembly.settings import Settings
+from ganger.core.address import has_password, put_password
 from ganger.core.errors import BadInput
+from ganger.runtime.disk import translated
 
 _REMOTE: Final = frozenset({"http", "https"})
 _SERVERS: Final = {
@@ -56,6 +58,18 @@ def locate_own(settings: Settings) -> Location | None:
     return Location(place, _locate_blobs(settings, place))
 
 
+def fill_address(settings: Settings, address: str) -> str:
+    """The address of a database with the password that the settings keep apart from it. Raises BadInput, StoreError."""
+    path = settings.store_password_file
+    if not path or has_password(address):
+        return address
+    with translated(f"read the password {path}"):
+        password = Path(path).read_text("utf-8", errors="surrogateescape").removesuffix("\n")
+    if not password:
+        raise BadInput(f"there is no password in {path}", field="store_password_file")
+    return put_password(address, password)
+
+
 def _locate_blobs(settings: Settings, database: Path) -> Path:
     """The folder of large data. With a bucket there is none: what is in the bucket stays there."""
     if settings.blobs and not settings.blobs.startswith(BUCKET):
@@ -66,6 +80,11 @@ def _locate_blobs(settings: Settings, database: Path) -> Path:
 def is_served(settings: Settings) -> bool:
     """Does a database server have the tasks?"""
     return _scheme(settings) in _SERVERS
+
+
+def is_postgres(settings: Settings) -> bool:
+    """Does a PostgreSQL server have the tasks?"""
+    return _scheme(settings) in {"postgresql", "postgres"}
 
 
 def _scheme(settings: Settings) -> str:

@@ -14,6 +14,15 @@ from ganger.runtime.logs import LineLog, LogFormat, Stream
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 _KNOWN: Final = tuple(form.value for form in LogFormat)
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+
+
+def check_level(settings: Settings) -> str:
+    """The least that functions log."""
+    if settings.log_level.lower() not in LEVELS:
+        said = f"log_level is {settings.log_level!r:.40}; write one of {', '.join(LEVELS)}"
+        raise BadInput(said, field="log_level")
+    return settings.log_level.lower()
 
 
 @contextmanager

@@ -13,17 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ganger.assembly.folder import FUNCTIONS, NodeFolder, locate_nodes
-from ganger.assembly.inheriting import inherit
+from ganger.assembly.folder import FUNCTIONS, NodeFolder, locate_nodes, make_nodes
+from ganger.assembly.inheriting import inherit, sweep
 from ganger.assembly.key import open_key
 from ganger.assembly.location import is_remote, is_served, locate_own
 from ganger.assembly.plugins import read_plugins
 from ganger.assembly.registry import Parts, make_far_source, open_far, open_parts
 from ganger.assembly.retention import read_retention
 from ganger.assembly.secrets import open_secrets
-from ganger.assembly.settings import Settings
+from ganger.assembly.settings import Settings, find_passed, split_names
 from ganger.assembly.source import EngineSource, choose_lease, has_no_plugins
 from ganger.assembly.tracing import trace_attempts
+from ganger.core.address import strip_password
 from ganger.core.clock import Clock, Entropy
 from ganger.core.ids import Fence, TaskId
 from ganger.core.task import Kind
@@ -44,7 +45,8 @@ from ganger.node.guardian.launch import Post
 from ganger.node.guardian.remote import Guardian
 from ganger.node.node import Node
 from ganger.node.options import NodeOptions
-from ganger.node.probes import Probes
+from ganger.node.outbound import trust
+from ganger.node.probes import UNTRUSTED, Place, Probes
 from ganger.node.reporting import Reporting
 from ganger.node.secrets import Secrets
 from ganger.runtime.clock import SystemClock
@@ -112,17 +114,19 @@ async def open_node(
         folder = NodeFolder.open(_place(stack, settings, options, wishes), ground.entropy)
         stack.callback(folder.close)
         trace = trace_attempts(settings, ground.engine, telemetry)
-        lease = choose_lease(ground.engine.store.capabilities, options.lease)
-        options = replace(options, lease=lease, sign=ground.sign, joined=folder.note_node, trace=trace)
         wishes = replace(wishes, named={**read_plugins(settings.plugins), **wishes.named})
+        lease = choose_lease(ground.engine.store.capabilities, options.lease, has_plugins=bool(wishes.named))
+        options = replace(options, lease=lease, sign=ground.sign, joined=folder.note_node, trace=trace)
         bench = _Bench(ground, folder, options, wishes, telemetry)
-        told = _tell_store(settings)
+        told = _tell_store(settings, options.environment)
         upkeep = parts is not None and wishes.upkeep and await _upkeep(stack, settings, bench, parts, told)
         for service in upkeep or ():
             stack.push_async_callback(service.stop)
             await service.start()
-        opened, reporting = bench.build(told)
-        for service in (reporting, opened.node):
+        opened, reporting = bench.build(told, settings)
+        beside = _find_beside(settings, options, wishes)
+        sweeping = sweep(beside, opened.source, ground.entropy, telemetry)
+        for service in (*sweeping, reporting, opened.node):
             stack.push_async_callback(service.stop)
             await service.start()
         yield opened
@@ -149,7 +153,8 @@ class Ground(NamedTuple):
 
 async def _break_ground(stack: AsyncExitStack, settings: Settings, telemetry: Telemetry) -> tuple[Ground, Parts]:
     """An engine in this process, on the store of the settings."""
-    parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.NODE))
+    opening = open_parts(settings, SystemClock(), SystemEntropy(), Rank.NODE, telemetry)
+    parts = await stack.enter_async_context(opening)
     engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
     stack.push_async_callback(engine.close)
     sign = partial(make_token, open_key(locate_own(settings), parts.entropy))
@@ -177,7 +182,9 @@ async def _upkeep(
     if errands is not None:
         stack.push_async_callback(errands.close)
         await errands.open()
-    probes = Probes(None if errands is None else errands.run, bench.options.labels)
+    said = bench.options
+    place = Place(said.name, said.queues, said.ignore, said.kinds, said.labels)
+    probes = Probes(None if errands is None else errands.run, place, rule=trust(UNTRUSTED, settings.probe_hosts))
     stack.callback(probes.close)
     return (
         keep_up(parts.store, parts.clock, read_retention(settings), telemetry=telemetry),
@@ -192,9 +199,16 @@ def _place(stack: AsyncExitStack, settings: Settings, options: NodeOptions, wish
     """Where the node keeps what it needs: beside the store, or, if that ends with the process, where that ends too."""
     if wishes.folder is not None:
         return wishes.folder
-    return locate_folder(settings, options.name) or Path(
-        stack.enter_context(tempfile.TemporaryDirectory(prefix="ganger-node-"))
-    )
+    if (found := locate_folder(settings, options.name)) is not None:
+        make_nodes(found.parent)
+        return found
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ganger-node-")))
+
+
+def _find_beside(settings: Settings, options: NodeOptions, wishes: NodeWishes) -> Path | None:
+    """Where the folders of the other nodes are; None for a node that has its own somewhere else."""
+    folder = None if wishes.folder is not None else locate_folder(settings, options.name)
+    return None if folder is None else folder.parent
 
 
 def locate_folder(settings: Settings, name: str) -> Path | None:
@@ -208,12 +222,19 @@ def locate_folder(settings: Settings, name: str) -> Path | None:
     return None if found is None else locate_nodes(found.database) / name
 
 
-def _tell_store(settings: Settings) -> dict[str, str]:
-    """The store as an attempt is told it, which may run in another folder."""
+def _tell_store(settings: Settings, said: Mapping[str, str]) -> dict[str, str]:
+    """The store as an attempt is told it, which may run in another folder: without a password.
+
+    Where the address has one, the attempt asks the server if there is one (`said`).
+    """
+    address = strip_password(settings.store)
     if is_remote(settings):
-        return {"GANGER_URL": settings.store}
+        return {"GANGER_URL": address}
     if is_served(settings):
-        return {"GANGER_STORE": settings.store, "GANGER_HOME": str(Path.cwd() / settings.home)}
+        told = {"GANGER_HOME": str(Path.cwd() / settings.home)}
+        if settings.store_password_file:
+            told["GANGER_STORE_PASSWORD_FILE"] = str(Path.cwd() / settings.store_password_file)
+        return told if address != settings.store and "GANGER_URL" in said else {"GANGER_STORE": address, **told}
     scheme, _, rest = settings.store.partition(":")
     path = Path(rest.removeprefix("//"))
     return {"GANGER_STORE": f"sqlite:{path.absolute()}"} if scheme == "sqlite" else {}
@@ -228,7 +249,7 @@ class _Bench(NamedTuple):
     wishes: NodeWishes
     telemetry: Telemetry
 
-    def build(self, told: dict[str, str]) -> tuple[OpenNode, Reporting]:
+    def build(self, told: dict[str, str], settings: Settings) -> tuple[OpenNode, Reporting]:
         plugins = self._make_plugins() if self.wishes.plugins and self.options.kinds is None else None
         source = self.ground.make_source(self.options, has_no_plugins if plugins is None else plugins.knows)
         reporting = Reporting(source, self.telemetry)
@@ -237,7 +258,9 @@ class _Bench(NamedTuple):
             executors.append(
                 CommandExecutor(self._guard("commands"), self._home(), self.options.slots, self.ground.secrets)
             )
-        batch: list[BatchExecutor] = [self._make_functions(source, reporting)] if self._wants(Kind.FUNCTION) else []
+        batch: list[BatchExecutor] = []
+        if self._wants(Kind.FUNCTION):
+            batch.append(self._make_functions(source, reporting, self._plan_functions(told, settings)))
         return OpenNode(self._make_node(source, executors, batch, told), self.ground.engine, source), reporting
 
     def _make_node(
@@ -279,9 +302,17 @@ class _Bench(NamedTuple):
     def _home(self) -> Home:
         return self.wishes.home or find_home()
 
-    def _make_functions(self, source: EngineSource, reporting: Reporting) -> FunctionExecutor:
-        folder, wishes = self.folder.path / FUNCTIONS, self.wishes
-        options = replace(wishes.functions, folder=folder, processes=wishes.processes, paths=wishes.paths)
+    def _plan_functions(self, told: Mapping[str, str], settings: Settings) -> FunctionOptions:
+        """How functions run: in the environment of commands, with what the settings pass on."""
+        wishes, home = self.wishes, self._home().environment
+        environment = {**home, **told, **self.options.environment, **find_passed(settings)}
+        allow = (*wishes.functions.allow, *split_names(settings.allow))
+        return replace(
+            wishes.functions, folder=self.folder.path / FUNCTIONS, processes=wishes.processes, paths=wishes.paths,
+            allow=allow, environment=environment,
+        )  # fmt: skip
+
+    def _make_functions(self, source: EngineSource, reporting: Reporting, options: FunctionOptions) -> FunctionExecutor:
         return FunctionExecutor(
             options,
             self.ground.clock,

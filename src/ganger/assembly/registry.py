@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ganger.assembly.location import BUCKET, Location, is_remote, locate_own
+from ganger.assembly.location import BUCKET, Location, fill_address, is_remote, locate_own
 from ganger.assembly.settings import Settings
+from ganger.core.address import strip_password
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
 from ganger.databases.sqlite import Rank
@@ -19,7 +20,7 @@ from ganger.engine.blobs.memory import MemoryBlobs
 from ganger.engine.store import Store
 from ganger.engine.stores.memory import MemoryStore
 from ganger.engine.stores.sqlite import SqliteStore
-from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.runtime.telemetry import LOUD, SILENT, Telemetry
 
 if TYPE_CHECKING:
     from ganger.assembly.otel import OpenTelemetry
@@ -46,9 +47,13 @@ class Parts(NamedTuple):
 
 @asynccontextmanager
 async def open_parts(
-    settings: Settings, clock: Clock, entropy: Entropy, rank: Rank = Rank.CLIENT
+    settings: Settings, clock: Clock, entropy: Entropy, rank: Rank = Rank.CLIENT, telemetry: Telemetry = SILENT
 ) -> AsyncIterator[Parts]:
-    """The store and the blobs that the settings name, closed at the end."""
+    """The store and the blobs that the settings name, closed at the end.
+
+    Damage to the store is told to `telemetry`; where there is none it is said on standard error.
+    """
+    loud = LOUD if telemetry is SILENT else telemetry
     scheme = settings.store.partition(":")[0]
     found = locate_own(settings)
     async with AsyncExitStack() as stack:
@@ -56,7 +61,7 @@ async def open_parts(
             case "memory":
                 yield Parts(MemoryStore(clock, entropy), MemoryBlobs(clock), clock, entropy)
             case "sqlite" if found is not None:
-                store = await SqliteStore.open(found.database, clock, entropy, rank=rank)
+                store = await SqliteStore.open(found.database, clock, entropy, rank=rank, telemetry=loud)
                 stack.push_async_callback(store.close)
                 yield Parts(store, await _open_blobs(settings, found, clock, entropy), clock, entropy)
             case "postgresql" | "postgres" if found is not None:
@@ -69,9 +74,9 @@ async def open_parts(
                 yield Parts(shared, await _open_blobs(settings, found, clock, entropy), clock, entropy)
             case _ if is_remote(settings):
                 said = "this needs the store itself, and its address is that of a server: do it on the server's machine"
-                raise BadInput(f"{said}, with --store sqlite:<path>", store=settings.store)
+                raise BadInput(f"{said}, with --store sqlite:<path>", store=strip_password(settings.store))
             case _:
-                raise BadInput(f"no store is called {scheme!r}; {_STORES}", store=settings.store)
+                raise BadInput(f"no store is called {scheme!r}; {_STORES}", store=strip_password(settings.store))
 
 
 def open_inbox(settings: Settings, connection: Any) -> "Inbox":
@@ -129,6 +134,9 @@ async def _open_blobs(settings: Settings, found: Location, clock: Clock, entropy
             raise
         raise BadInput("large data in a bucket need obstore: pip install 'ganger[s3]'", field="blobs") from None
     bucket, _, prefix = settings.blobs.removeprefix(BUCKET).partition("/")
+    for name in ("blobs", "s3_endpoint"):
+        if "@" in getattr(settings, name):
+            raise BadInput(f"{name} has a name or a password in it: use s3_key and s3_secret", field=name)
     if not bucket:
         raise BadInput("blobs names no bucket; write s3://bucket or s3://bucket/prefix", field="blobs")
     if any((settings.s3_key, settings.s3_secret)) and not all((settings.s3_key, settings.s3_secret)):
@@ -142,13 +150,14 @@ async def _open_blobs(settings: Settings, found: Location, clock: Clock, entropy
 async def _open_postgres(settings: Settings, clock: Clock, entropy: Entropy) -> "PostgresStore":
     with _needing_driver():
         from ganger.engine.stores.postgres import PostgresStore
-    return await PostgresStore.open(settings.store, clock, entropy, read_url=settings.read_url or None)
+    read_url = fill_address(settings, settings.read_url) if settings.read_url else None
+    return await PostgresStore.open(fill_address(settings, settings.store), clock, entropy, read_url=read_url)
 
 
 async def _open_mongo(settings: Settings, clock: Clock, entropy: Entropy, dialect: str | None = None) -> "MongoStore":
     with _needing_mongo():
         from ganger.engine.stores.mongo import MongoStore
-    return await MongoStore.open(settings.store, clock, entropy, dialect=dialect)
+    return await MongoStore.open(fill_address(settings, settings.store), clock, entropy, dialect=dialect)
 
 
 async def choose_dialect(settings: Settings, clock: Clock, entropy: Entropy, wanted: str) -> str:
@@ -164,7 +173,7 @@ async def find_dialect(settings: Settings, entropy: Entropy) -> str | None:
     _demand_mongo(settings)
     with _needing_mongo():
         from ganger.engine.stores.mongo.looking import tell_dialect
-    return await tell_dialect(settings.store, entropy)
+    return await tell_dialect(fill_address(settings, settings.store), entropy)
 
 
 def _demand_mongo(settings: Settings) -> None:

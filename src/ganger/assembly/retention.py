@@ -13,8 +13,9 @@ _SHORTEST: Final = 60_000
 
 def read_retention(settings: Settings) -> Retention:
     """BadInput names the setting that is wrong."""
-    kept, output = settings.keep, settings.keep_output
+    kept, output, disbatch = settings.keep, settings.keep_output, settings.keep_disbatch
     return Retention(
         None if kept == _FOREVER else read_time("keep", kept, _SHORTEST),
         None if output == _FOREVER else read_size("keep_output", output),
+        strangers=None if disbatch == _FOREVER else read_time("keep_disbatch", disbatch, _SHORTEST),
     )

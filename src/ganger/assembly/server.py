@@ -54,15 +54,12 @@ from ganger.faces.v1.remote_door import list_remote_routes
 from ganger.faces.v1.schedules import list_schedule_routes
 from ganger.faces.v1.statistics import list_stat_routes
 from ganger.faces.v1.workers import Sign
-from ganger.node.outbound import Rule
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
-from ganger.wire.disbatch.shapes import PARAMETERS as DISBATCH_PARAMETERS
-from ganger.wire.jobs.shapes import PARAMETERS as JOB_PARAMETERS
-from ganger.wire.v1.remote import PARAMETERS as REMOTE_PARAMETERS
-from ganger.wire.v1.shapes import PARAMETERS, Problem
+from ganger.wire.v1.data_shapes import DATA
+from ganger.wire.v1.shapes import Problem
 
 _LOOK_AGAIN: Final = 1.0
 _GRACE: Final = 5
@@ -105,13 +102,12 @@ async def open_server(
         visits = Visits(keeper, limits.visits)
         jobs = await open_jobs(read_plan(settings), engine, keeper, telemetry)
         meter = Meter(engine.store, clock, telemetry)
-        rule, sign, traced = read_rule(settings), _make_sign(settings), bool(settings.traces)
         hooks = WebhookService(settings, engine, clock, SystemEntropy(), telemetry=telemetry)
         await stack.enter_async_context(trace_tasks(settings, engine, telemetry))
         doors = [*list_job_routes(jobs), *await list_disbatch_routes(settings, engine, stack)]
-        table = await _list_routes(
-            engine, news, visits, limits, sign, doors=doors, meter=meter, outbound=rule, traces=traced
-        )
+        rule, traced, tag = read_rule(settings), bool(settings.traces), (await engine.store.directory()).tag
+        backend = Backend(engine, news, limits, tag, rule, traced, telemetry)
+        table = _list_routes(backend, visits, _make_sign(settings), doors, meter)
         hosts, workers = name_hosts(settings), WorkerDoor(jobs)
         streams = StreamPlan(
             workers.find, workers.owns, hosts, limits, jobs.limits.frame, workers.protocols, telemetry
@@ -130,7 +126,8 @@ async def open_server(
 async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> AsyncIterator[Engine]:
     """An engine with its upkeep, for a server without a node. Conditions are judged by the nodes."""
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(open_parts(settings, SystemClock(), SystemEntropy(), rank=Rank.SERVER))
+        opening = open_parts(settings, SystemClock(), SystemEntropy(), Rank.SERVER, telemetry)
+        parts = await stack.enter_async_context(opening)
         engine = Engine(parts.store, parts.clock, parts.entropy, blobs=parts.blobs, telemetry=telemetry)
         stack.push_async_callback(engine.close)
         upkeep: tuple[Service, ...] = (
@@ -178,26 +175,14 @@ def keep_tokens(database: Path, clock: Clock) -> TokenFile:
     return TokenFile(database.absolute().with_name(f"{database.name}-tokens"), clock, SystemEntropy())
 
 
-async def _list_routes(
-    engine: Engine,
-    news: News,
-    visits: Visits,
-    limits: HttpLimits,
-    sign: Sign,
-    *,
-    doors: list[Route],
-    meter: Meter,
-    outbound: Rule,
-    traces: bool,
-) -> Table:
-    backend = Backend(engine, news, limits, (await engine.store.directory()).tag, outbound, traces)
+def _list_routes(backend: Backend, visits: Visits, sign: Sign, doors: list[Route], meter: Meter) -> Table:
+    engine = backend.engine
     routes = [*list_routes(backend), *list_health_routes(engine), *list_metric_routes(engine, meter, visits.__len__)]
-    routes += list_stat_routes(meter, news)
+    routes += list_stat_routes(meter, backend.news)
     routes += list_schedule_routes(backend, SystemClock())
     routes += list_remote_routes(backend, SystemClock(), sign)
     routes += doors
-    said = {**DISBATCH_PARAMETERS, **JOB_PARAMETERS, **PARAMETERS, **REMOTE_PARAMETERS}
-    wording = Wording(version("ganger"), said, Problem)
+    wording = Wording(version("ganger"), Problem, DATA)
     return Table([*routes, *list_description_routes(routes, wording)])
 
 

@@ -5,18 +5,23 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from ganger.core.address import strip_password
 from ganger.core.errors import BadInput
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
+from ganger.runtime.django import VARIABLE as DJANGO
 
 FILE: Final = "ganger.toml"
 PREFIX: Final = "GANGER_"
 _LARGEST: Final = (1 << 63) - 1
+_SECRET: Final = frozenset({"token", "s3_secret"})
+_MANY_COLOURS: Final = ("256", "direct", "kitty", "alacritty", "ghostty", "foot")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str = "sqlite:ganger.db"
     """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `mongodb://<host>/<database>`,
     `memory:` for a store that ends with the process, or the address of a server, `http://host:port`."""
+
+    store_password_file: str = ""
+    """A file that has the password of the store's user, and nothing else: then the address needs none."""
 
     read_url: str = ""
     """A hot standby of a PostgreSQL store, from which lists and counts are read; empty means from the store itself."""
@@ -64,6 +72,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apps: str = ""
     """Apps as `module:name`, with commas between them, whose schedules are written when a node comes up."""
 
+    allow: str = ""
+    """Patterns with commas between them, as `mypackage.*`, of functions that a node calls although no app has declared
+    them."""
+
+    pass_env: str = ""
+    """Names of variables, or patterns of them as `AWS_*`, with commas between them, that the functions of a node find
+    in their environment as the node does in its own."""
+
     listen: str = ""
     """Where the server listens, `host:port`; empty means 127.0.0.1:8470, or a free port there if that is taken."""
 
@@ -75,6 +91,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     webhook_hosts: str = ""
     """Hosts, or host:port, with commas between them, that webhooks may reach without TLS or at private addresses."""
+
+    probe_hosts: str = ""
+    """Hosts, or host:port, with commas between them, that conditions may ask by URL without TLS or at private
+    addresses."""
 
     tls_cert: str = ""
     """The certificate (chain) of the server, a PEM file; empty means no TLS."""
@@ -103,7 +123,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worker_return: str = "10s"
     """How long the jobs of a worker of protocol 2 wait for it when its connection is lost."""
 
-    worker_frame: str = "67108864"
+    worker_frame: str = "68719476736"
     """How many bytes one frame from a worker may have."""
 
     disbatch: str = "/disbatch"
@@ -115,6 +135,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log_format: str = ""
     """How a server or a node logs what happens, on its standard output: `text` or `json`; empty means not at all."""
+
+    log_level: str = "info"
+    """The least that functions log by `logging`: `debug`, `info`, `warning`, `error` or `critical`."""
+
+    django: str = ""
+    """The settings of the Django project that functions and apps are part of, as `shop.settings`; empty means what
+    DJANGO_SETTINGS_MODULE names, if that is set."""
 
     traces: str = ""
     """Where a server sends traces of tasks: `otlp`, as the variables OTEL_... say; empty means nowhere."""
@@ -128,11 +155,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_output: str = "1GiB"
     """How much output of tasks is kept in all, the newest, as `500MiB`; or `forever`."""
 
+    keep_disbatch: str = "forever"
+    """How long tasks are kept that have ended and that programs of Disbatch made, as `90d`; or `forever`."""
+
     handover: str = "10m"
     """How long the commands of a node that is restarted wait for the next one of its name."""
 
     lease: str = ""
     """How long a node may be silent before its tasks go to others, as `2m`; empty means what suits its store."""
+
+    def __repr__(self) -> str:
+        """Without what nobody else is to know: whatever fails may show its surroundings."""
+        given = ", ".join(f"{name}={_show(name, getattr(self, name))!r}" for name in self.__struct_fields__)
+        return f"Settings({given})"
+
+
+def _show(name: str, value: str) -> str:
+    return "***" if name in _SECRET and value else strip_password(value)
 
 
 def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: str | None) -> Settings:
@@ -149,6 +188,13 @@ def load(folder: Path, environment: Mapping[str, str] | None = None, **flags: st
     return _checked(values)
 
 
+def names_store(folder: Path, environment: Mapping[str, str] | None = None) -> bool:
+    """Is a store named, in the environment or in `ganger.toml`, or does the default hold in this folder?"""
+    given = os.environ if environment is None else environment
+    file = _from_file(folder)
+    return any(given.get(PREFIX + name.upper()) or file.get(name) for name in ("store", "url"))
+
+
 def _from_file(folder: Path) -> Mapping[str, Any]:
     found = _find_file(folder)
     if found is None:
@@ -160,7 +206,13 @@ def _from_file(folder: Path) -> Mapping[str, Any]:
         values = tomllib.loads(found.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{found} is not valid TOML: {error}", file=str(found)) from None
-    return _relative_to(found.parent, values)
+    return _relative_to(found.parent, {name: _read_list(value) for name, value in values.items()})
+
+
+def _read_list(value: Any) -> Any:
+    """A list of texts is the same as the texts with commas between them."""
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return ", ".join(value) if is_list else value
 
 
 def _find_file(folder: Path) -> Path | None:
@@ -179,13 +231,15 @@ def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
     scheme, _, path = str(values.get("store", "")).partition(":")
     if scheme == "sqlite" and path and not Path(path).is_absolute():
         values["store"] = f"sqlite:{folder / path}"
-    for name in ("home", "secrets"):
+    for name in ("home", "secrets", "store_password_file"):
         if isinstance(found := values.get(name), str) and found:
             values[name] = str(folder / found)
     return values
 
 
 def _checked(values: Mapping[str, Any]) -> Settings:
+    # A number in the file is as good as one in quotes: `job_batch = 10`.
+    values = {name: str(value) if type(value) in (int, float) else value for name, value in values.items()}
     try:
         return msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
@@ -204,9 +258,28 @@ def find_inherited(environment: Mapping[str, str] | None = None) -> bool:
     return given.get("LISTEN_PID") == str(os.getpid()) and given.get("LISTEN_FDS") == "1"
 
 
+def find_passed(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What functions find in their environment because the setting `pass_env` names it."""
+    given, patterns = os.environ if environment is None else environment, split_names(settings.pass_env)
+    return {name: value for name, value in given.items() if any(fnmatchcase(name, one) for one in patterns)}
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names of a setting that has commas between them."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
 def find_surroundings() -> dict[str, str]:
     """The environment of this process, for the program that takes its place."""
     return dict(os.environ)
+
+
+def find_harmless(*, token: bool = False) -> dict[str, str]:
+    """The same for a process that imports code of users: without passwords, and without our token if it needs none."""
+    addresses = {PREFIX + name.upper() for name in ("store", "read_url", "url")}
+    hidden = {PREFIX + name.upper() for name in _SECRET - ({"token"} if token else set())}
+    given = {name: value for name, value in os.environ.items() if name not in hidden}
+    return {name: strip_password(value) if name in addresses else value for name, value in given.items()}
 
 
 def find_lease(environment: Mapping[str, str] | None = None) -> Lease:
@@ -225,10 +298,33 @@ def find_token(environment: Mapping[str, str] | None = None) -> str:
     return given[name]
 
 
-def wants_colours(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a person at a terminal is shown colours: not if NO_COLOR is set, or the terminal knows none."""
+def find_django(settings: Settings, environment: Mapping[str, str] | None = None) -> str:
+    """The settings of the Django project here; empty if there is none."""
     given = os.environ if environment is None else environment
-    return not given.get("NO_COLOR") and given.get("TERM") != "dumb"
+    return settings.django or given.get(DJANGO, "")
+
+
+def name_django(project: str) -> None:
+    """Have the processes that this one starts, and itself, find the project by these settings."""
+    os.environ[DJANGO] = project
+
+
+def set_up_django(folder: Path) -> None:
+    """Load the Django project that the settings of this folder name, if they name one."""
+    from ganger.runtime.django import set_up
+
+    if project := find_django(load(folder)):
+        name_django(project)
+        set_up(project)
+
+
+def count_colours(environment: Mapping[str, str] | None = None) -> int:
+    """How many colours a person at a terminal is shown: 256 or 16, none if NO_COLOR is set or it knows none."""
+    given = os.environ if environment is None else environment
+    terminal = given.get("TERM", "")
+    if given.get("NO_COLOR") or terminal == "dumb":
+        return 0
+    return 256 if given.get("COLORTERM") or any(name in terminal for name in _MANY_COLOURS) else 16
 
 
 def _whole(given: Mapping[str, str], name: str) -> int:

@@ -38,11 +38,15 @@ RESULT: Final = "result"
 _NOBODY: Final = NodeId(0)
 
 
-def choose_lease(store: Capabilities, asked: int | None = None) -> int:
-    """How long a node on such a store may be silent; whoever asks for a length gets that."""
+def choose_lease(store: Capabilities, asked: int | None = None, *, has_plugins: bool = False) -> int:
+    """How long a node on such a store may be silent; whoever asks for a length gets that.
+
+    A node that works beside strangers holds threads that they wait for: if it dies they must not wait long.
+    """
     if asked is not None:
         return asked
-    return PATIENT_LEASE if store.distant else DEFAULT_LEASE
+    is_beside = store.foreign_writers and has_plugins
+    return PATIENT_LEASE if store.distant and not is_beside else DEFAULT_LEASE
 
 
 def has_no_plugins(name: str) -> bool:
@@ -222,12 +226,19 @@ class EngineSource:
     async def keep(self, lease: Lease, key: str, body: AsyncIterator[bytes], start: int = 0) -> None:
         if key not in STREAMS:
             await self._engine.put_data(lease, key, body)
-        elif self._blobs is None:
+        elif self._blobs is None or await self._is_shown_to_strangers(lease.task):
             await self._append(lease, key, body, start)
         else:
             ref = await self._blobs.put(body)
             chunk = Chunk(key, start, blob=ref.hash, size=ref.size)
             await self._engine.write([Note(lease.task, lease.fence, chunk=chunk)])
+
+    async def _is_shown_to_strangers(self, task: TaskId) -> bool:
+        """Output of plugins is read by strangers in the store itself, where they write too: there it must lie."""
+        if not self._engine.store.capabilities.foreign_writers:
+            return False
+        (found,) = await self._engine.tasks([task])
+        return found is not None and found.kind.startswith(PLUGIN)
 
     async def _append(self, lease: Lease, stream: str, body: AsyncIterator[bytes], start: int) -> None:
         async for piece in body:

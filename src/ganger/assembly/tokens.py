@@ -70,15 +70,20 @@ class Made(NamedTuple):
 
 
 class TokenFile:
-    """The tokens of one store. Safe for any number of processes; others' changes are seen at the next `refresh`."""
+    """The tokens of one store. Safe for any number of processes: what another has changed holds from the next question
+    on, which costs a look at the file's name each time.
+    """
 
     def __init__(self, path: Path, clock: Clock, entropy: Entropy) -> None:
         self.path = path
+        self._name = str(path)
         self._clock = clock
         self._entropy = entropy
         self._seen: tuple[int, int, int] | None = None
         self._by_hash: dict[str, Kept] = {}
         self._grants: dict[str, Grant] = {}
+        self._held: frozenset[Grant] = frozenset()
+        self._by_id: dict[str, Grant] = {}
         self._digests: dict[str, str] = {}
         self.refresh()
 
@@ -90,21 +95,22 @@ class TokenFile:
     def refresh(self) -> bool:
         """Read the file if it is another than before; whether it was."""
         with translated(f"read {self.path}"):
-            stamp = _stamp(self.path)
+            stamp = _stamp(self._name)
             if stamp == self._seen:
                 return False
             self._by_hash = {} if stamp is None else {kept.hash: kept for kept in _read(self.path)}
         self._grants = {kept.hash: kept.grant() for kept in self._by_hash.values()}
+        self._held = frozenset(self._grants.values())
+        self._by_id = {grant.id: grant for grant in self._held}
         self._digests.clear()
         self._seen = stamp
         return True
 
     def find(self, token: str) -> Grant | None:
-        """The grant of a token that is known and has not expired."""
+        """The grant of a token that is known and has not expired. Raises StoreError, Damage."""
+        self.refresh()
         digest = self._digests.get(token) or _hash(token)
         kept = self._by_hash.get(digest)
-        if kept is None and self.refresh():
-            kept = self._by_hash.get(digest)
         if kept is None or not hmac.compare_digest(kept.hash, digest) or self._is_over(kept):
             return None
         # Only good ones are remembered, so there are no more of them than there are tokens.
@@ -112,9 +118,15 @@ class TokenFile:
         return self._grants[digest]
 
     def holds(self, grant: Grant) -> bool:
-        return any(kept.grant() == grant and not self._is_over(kept) for kept in self._by_hash.values())
+        """As of the last `refresh`, since thousands may be asked for at once."""
+        return grant in self._held and not self._is_over(grant)
 
-    def _is_over(self, kept: Kept) -> bool:
+    def find_id(self, number: str) -> Grant | None:
+        """The grant of the token with this id, if it has not expired, as of the last `refresh`."""
+        grant = self._by_id.get(number)
+        return None if grant is None or self._is_over(grant) else grant
+
+    def _is_over(self, kept: Kept | Grant) -> bool:
         return kept.expires is not None and kept.expires <= self._clock.wall()
 
     def all(self) -> list[Kept]:
@@ -184,17 +196,28 @@ class Keepers:
         self._location = location
 
     def find(self, token: str) -> Grant | None:
-        """An attempt's token says who speaks; whether its lease still holds, the store says."""
+        """An attempt's token says who speaks; whether its lease still holds, the store says.
+
+        It ends with the token by which its node works, and fills no queue that this one may not fill.
+        """
         if token.startswith(PREFIX) or self._location is None or not self._location.key.exists():
             return self._tokens.find(token)
         try:
-            lease = read_token(read_key(self._location), token)
+            attempt = read_token(read_key(self._location), token)
         except NotAuthenticated:
             return None
-        return Grant(f"task-{lease.task}", f"task {lease.task}", frozenset(), lease=lease)
+        task = attempt.lease.task
+        if attempt.giver:
+            self._tokens.refresh()
+            if (giver := self._tokens.find_id(attempt.giver)) is None:
+                return None
+            attempt = attempt._replace(queues=giver.fills())
+        return Grant(f"task-{task}", f"task {task}", frozenset(), attempt=attempt)
 
     def holds(self, grant: Grant) -> bool:
-        return grant.lease is not None or self._tokens.holds(grant)
+        if grant.attempt is None:
+            return self._tokens.holds(grant)
+        return not grant.attempt.giver or self._tokens.find_id(grant.attempt.giver) is not None
 
 
 def _check_rate(rate: float | None) -> float | None:
@@ -207,10 +230,10 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: str) -> tuple[int, int, int] | None:
     """What changes when the file is replaced; None if there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size

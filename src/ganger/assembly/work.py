@@ -48,6 +48,9 @@ async def kick_worker(url: str | None, name: str) -> list[Worker]:
 @asynccontextmanager
 async def _open_link(url: str | None) -> AsyncIterator[Link]:
     place = find_place(url)
+    if not place.token:
+        said = "set GANGER_TOKEN, or GANGER_TOKEN_FILE to a file that has it"
+        raise NotAuthenticated(f"the server at {place.url} wants a token: {said}")
     link = Link(place.url, place.token)
     try:
         yield link

@@ -10,7 +10,7 @@ from ganger.cli.opening import name_operator, take_json, take_store
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
 
-_REFUSALS: Final = {"wrong_status": "does not wait: it runs (use `ganger kill`) or has ended", "gone": "is not there"}
+REFUSALS: Final = {"wrong_status": "does not wait: it runs (use `ganger kill`) or has ended", "gone": "is not there"}
 
 
 @click.command()
@@ -19,4 +19,4 @@ _REFUSALS: Final = {"wrong_status": "does not wait: it runs (use `ganger kill`) 
 @take_tasks
 def cancel(store: str | None, as_json: bool, tasks: "tuple[TaskId, ...]") -> None:
     """End tasks that wait; a group ends with all its members. Prints the ids."""
-    run_act(store, as_json, _REFUSALS, lambda engine: engine.cancel(tasks, by=name_operator()))
+    run_act(store, as_json, REFUSALS, lambda engine: engine.cancel(tasks, by=name_operator()))

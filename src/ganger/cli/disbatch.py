@@ -82,9 +82,12 @@ def _print_lines(reports: "list[QueueReport]") -> None:
 @take_store
 @take_json
 def nodes(store: str | None, as_json: bool) -> None:
-    """List the nodes, each with its limit and when it was last heard."""
-    found = view_engine(store, lambda engine: engine.nodes.all())
-    newest = {node.name: node for node in sorted(found, key=lambda one: one.id)}
+    """List the nodes, of whatever make, each with its limit and when it was last heard."""
+
+    async def read(engine: "Engine | View") -> "list[Node]":
+        return [*await engine.nodes.strangers(), *sorted(await engine.nodes.all(), key=lambda one: one.id)]
+
+    newest = {node.name: node for node in view_engine(store, read)}
     if as_json:
         for node in newest.values():
             told = {"node": node.name, "timestamp": node.seen, "live": node.here, "maxthreads": node.slots}
@@ -171,13 +174,14 @@ def _demand_plugin(queue: "Queue") -> str:
 @disbatch.command()
 @take_store
 @take_json
+@click.option("--force", is_flag=True, help="Also if the node was heard of within a minute.")
 @click.argument("node")
-def orphan(store: str | None, as_json: bool, node: str) -> None:
+def orphan(store: str | None, as_json: bool, force: bool, node: str) -> None:
     """End what a node that is no more had in hand, as orphaned. Nobody runs it again."""
     refuse_remote(store, "orphaning tasks")
 
     async def act(engine: "Engine") -> "Moved":
-        return await engine.orphan(node, by=name_operator())
+        return await engine.orphan(node, by=name_operator(), force=force)
 
     run_act(store, as_json, _REFUSALS, act, f"the node {node} had nothing in hand")
 

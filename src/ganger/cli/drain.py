@@ -13,20 +13,19 @@ from ganger.core.node import NodeState
 if TYPE_CHECKING:
     from ganger.core.node import Node
     from ganger.engine.engine import Engine
+    from ganger.engine.nodes import InHand
 
 RESUMED_EXIT = 4
 _LOOK_AGAIN = 0.25
 _LOOKS = 40
 """So often a node that has nothing left is looked at until it has left: one of somebody's own program may stay."""
 
-_PAGE = 1_000
-
 
 class Drained(NamedTuple):
-    """The node as it is now, and how many tasks it still has."""
+    """The node as it is now, and the tasks that it still has."""
 
     node: "Node"
-    left: int
+    left: "InHand"
 
 
 @click.command()
@@ -44,7 +43,7 @@ def drain(store: str | None, as_json: bool, wait: bool, resume: bool, name: str)
         raise click.UsageError("a node that is resumed does not end: give --wait or --resume")
     done = run_engine(store, lambda engine: _resume(engine, name) if resume else _drain(engine, name, wait))
     if as_json:
-        print_json({"node": done.node.name, "state": done.node.state, "running": done.left})
+        print_json({"node": done.node.name, "state": done.node.state, **done.left._asdict()})
     else:
         click.echo(done.node.name)
         tell(_say(done))
@@ -53,11 +52,12 @@ def drain(store: str | None, as_json: bool, wait: bool, resume: bool, name: str)
 
 
 def _say(done: Drained) -> str:
+    left = done.left.total
     match done.node.state:
         case NodeState.ACTIVE:
             return "it takes tasks"
         case NodeState.DRAINING:
-            return f"it takes nothing more; it still has {done.left} tasks" if done.left else "it takes nothing more"
+            return f"it takes nothing more; it still has {left} tasks" if left else "it takes nothing more"
         case NodeState.LEFT:
             return "it has left"
         case _:
@@ -71,27 +71,23 @@ async def _resume(engine: "Engine", name: str) -> Drained:
 
 async def _drain(engine: "Engine", name: str, wait: bool) -> Drained:
     node = await engine.nodes.drain(name, by=name_operator())
-    total = await _count(engine, node)
-    return await _wait(engine, node, total) if wait else Drained(node, total)
+    has = await _count(engine, node)
+    return await _wait(engine, node, has) if wait else Drained(node, has)
 
 
-async def _wait(engine: "Engine", node: "Node", total: int) -> Drained:
+async def _wait(engine: "Engine", node: "Node", had: "InHand") -> Drained:
     import asyncio
 
-    left, looks = total, 0
+    left, total, looks = had, had.total, 0
     with show_count("draining", total) as seen:
         while node.state == NodeState.DRAINING and looks < _LOOKS:
             await asyncio.sleep(_LOOK_AGAIN)
             node = next((each for each in await engine.nodes.all() if each.id == node.id), node)
             left = await _count(engine, node)
-            looks = 0 if left else looks + 1
-            seen(max(0, total - left))
+            looks = 0 if left.total else looks + 1
+            seen(max(0, total - left.total))
     return Drained(node, left)
 
 
-async def _count(engine: "Engine", node: "Node") -> int:
-    from ganger.core.state import LEASED
-    from ganger.engine.store import Query
-
-    held = Query(holder=node.id, statuses=tuple(map(int, LEASED)), most=_PAGE)
-    return len([task async for task in engine.walk(held)])
+async def _count(engine: "Engine", node: "Node") -> "InHand":
+    return (await engine.nodes.in_hand([node]))[node.id]

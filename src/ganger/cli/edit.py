@@ -7,7 +7,7 @@ import click
 from ganger.cli.inside import find_attempt
 from ganger.cli.opening import name_operator, run_engine, take_json, take_store
 from ganger.cli.printing import print_json
-from ganger.cli.words import read_duration, read_id, read_pair
+from ganger.cli.words import read_duration, read_id, read_variable
 
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
@@ -37,7 +37,7 @@ def _find_folder(_: click.Context, __: click.Parameter, path: str | None) -> str
 @click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long.")
 @click.option("--retries", type=click.IntRange(0), metavar="N", help="Try so many times again after a failure.")
 @click.option("--cwd", type=click.Path(), callback=_find_folder, help="The folder it runs in.")
-@click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment.")
+@click.option("--env", type=read_variable, multiple=True, metavar="NAME[=VALUE]", help="Add to its environment.")
 @click.argument("task", type=read_id, metavar="ID")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def edit(store: str | None, as_json: bool, task: "TaskId", in_family: bool, **given: Any) -> None:
@@ -58,13 +58,14 @@ def edit(store: str | None, as_json: bool, task: "TaskId", in_family: bool, **gi
 
 
 async def _edit(engine: "Engine", task: "TaskId", lease: "Lease | None", given: dict[str, Any]) -> None:
+    from ganger.core.token import Attempt
     from ganger.engine.store import Edit
 
     change = Edit(task, change=await _change(engine, task, given))
     if lease is None:
         await engine.edit([change], by=name_operator())
     else:
-        await engine.edit([change], under=lease)
+        await engine.edit([change], under=Attempt(lease, queues=None))
 
 
 async def _change(engine: "Engine", task: "TaskId", given: dict[str, Any]) -> "Change":

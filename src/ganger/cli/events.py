@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
-from ganger.cli.printing import clean, cut, print_json, print_line
+from ganger.cli.printing import clean, clean_lines, cut, last_line, print_json, print_line
 from ganger.cli.words import read_id, say_second, say_status
 from ganger.core.event import Fact
 
@@ -117,6 +117,10 @@ def _print(event: "Event", names: Any, as_json: bool) -> None:
     print_line(
         f"{event.position:>6}  {say_second(event.at)}  {event.fact:<13}  {clean(queue):<8}  {clean(about)}".rstrip()
     )
+    for entry in event.entries[:_SHOWN]:
+        if entry.reason and "\n" in entry.reason.strip():
+            for line in clean_lines(entry.reason.strip("\n")).split("\n"):
+                print_line(f"{'':>8}{line}")
 
 
 def _entries(entries: "tuple[Entry, ...]") -> str:
@@ -125,4 +129,4 @@ def _entries(entries: "tuple[Entry, ...]") -> str:
 
 
 def _entry(entry: "Entry") -> str:
-    return f"{entry.task}={say_status(entry.status)}" + (f" ({entry.reason})" if entry.reason else "")
+    return f"{entry.task}={say_status(entry.status)}" + (f" ({last_line(entry.reason)})" if entry.reason else "")

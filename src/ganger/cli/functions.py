@@ -8,6 +8,7 @@ import click
 from ganger.cli.words import read_size
 
 if TYPE_CHECKING:
+    from ganger.assembly.settings import Settings
     from ganger.node.functions.options import FunctionOptions
 
 _OPTIONS = (
@@ -26,6 +27,12 @@ _OPTIONS = (
     click.option(
         "--recycle-bytes", type=read_size, metavar="SIZE", help="Replace one that has grown to so much: 500MB (1GiB)."
     ),
+    click.option(
+        "--log-level",
+        type=click.Choice(("debug", "info", "warning", "error", "critical"), case_sensitive=False),
+        help="The least that functions log by `logging`.  [default: info]",
+    ),
+    click.option("--django", metavar="MODULE", help="Functions are of this project (default: DJANGO_SETTINGS_MODULE)."),
 )
 
 
@@ -36,13 +43,21 @@ def take_functions(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def make_functions(given: dict[str, Any]) -> "FunctionOptions":
-    """How functions run, as the flags say; what they leave out is as usual. The folder is the node's."""
+def make_functions(given: dict[str, Any], settings: "Settings") -> "FunctionOptions":
+    """How functions run, as flags and settings say; what they leave out is as usual. The folder is the node's."""
     from pathlib import Path
 
+    from ganger.assembly.logs import check_level
+    from ganger.assembly.settings import find_django
     from ganger.node.functions.messages import Mode
     from ganger.node.functions.options import FunctionOptions
 
     names = ("threads", "coroutines", "recycle_after", "recycle_bytes")
     said = {name: given[name] for name in names if given[name] is not None}
-    return FunctionOptions(Path(), mode=Mode[(given["mode"] or "process").upper()], **said)
+    return FunctionOptions(
+        Path(),
+        mode=Mode[(given["mode"] or "process").upper()],
+        level=check_level(settings),
+        django=find_django(settings),
+        **said,
+    )

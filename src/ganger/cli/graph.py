@@ -10,6 +10,7 @@ from ganger.cli.printing import print_json
 
 if TYPE_CHECKING:
     from ganger.cli.graph_file import Wishes
+    from ganger.core.ids import TaskId
     from ganger.core.task import NewTask
     from ganger.engine.engine import Engine
 
@@ -44,10 +45,24 @@ def graph(store: str | None, as_json: bool, file: TextIO, queue: str, **given: A
 
 
 def _wait(store: str | None, group: int, as_json: bool) -> None:
+    """Wait for the group, and say how many of its tasks went well, also before an exit because not all did."""
     from ganger.cli.wait import wait_for
     from ganger.core.ids import TaskId
 
-    wait_for(store, as_json, [TaskId(group)])
+    try:
+        wait_for(store, as_json, [TaskId(group)])
+    except SystemExit:
+        _tell_count(store, TaskId(group))
+        raise
+    _tell_count(store, TaskId(group))
+
+
+def _tell_count(store: str | None, group: "TaskId") -> None:
+    from ganger.cli.members import count_members
+    from ganger.cli.printing import tell
+
+    good, total = run_engine(store, lambda engine: count_members(engine, group))
+    tell(f"{good} of {total} tasks succeeded")
 
 
 def _read(file: TextIO) -> str:

@@ -10,7 +10,7 @@ from ganger.cli.opening import name_operator, take_json, take_store
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
 
-_REFUSALS: Final = {"wrong_status": "does not wait: it is held, runs or has ended", "gone": "is not there"}
+REFUSALS: Final = {"wrong_status": "does not wait: it is held, runs or has ended", "gone": "is not there"}
 
 
 @click.command()
@@ -20,4 +20,4 @@ _REFUSALS: Final = {"wrong_status": "does not wait: it is held, runs or has ende
 @take_tasks
 def hold(store: str | None, as_json: bool, reason: str | None, tasks: "tuple[TaskId, ...]") -> None:
     """Set waiting tasks aside until somebody kicks them. Prints the ids."""
-    run_act(store, as_json, _REFUSALS, lambda engine: engine.hold(tasks, by=name_operator(), reason=reason))
+    run_act(store, as_json, REFUSALS, lambda engine: engine.hold(tasks, by=name_operator(), reason=reason))

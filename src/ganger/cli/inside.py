@@ -24,7 +24,7 @@ def find_attempt(store: str | None) -> "Lease":
     found = find_own(store)
     if found is None:
         raise BadInput("this store ends with its process: a task cannot reach it from outside")
-    lease = read_token(read_key(found), token)
+    lease = read_token(read_key(found), token).lease
     if lease != said:
         raise NotAuthenticated(f"the token is not that of task {said.task}, attempt {said.fence}", task=said.task)
     return lease

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ganger.engine.engine import Engine
     from ganger.engine.operate import Moved
 
-_REFUSALS: Final = {"wrong_status": "is neither held nor delayed", "gone": "is not there"}
+REFUSALS: Final = {"wrong_status": "is neither held nor delayed", "gone": "is not there"}
 
 
 @click.command()
@@ -34,4 +34,4 @@ def kick(store: str | None, as_json: bool, queue: str | None, most: int, tasks: 
             return await engine.kick(tuple(dict.fromkeys(tasks)), by=name_operator())
         return await engine.kick_queue((await choose_queue(engine, queue)).id, most, by=name_operator())
 
-    run_act(store, as_json, _REFUSALS, act, nothing="nothing in this queue is held or delayed")
+    run_act(store, as_json, REFUSALS, act, nothing="nothing in this queue is held or delayed")

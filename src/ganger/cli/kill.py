@@ -10,7 +10,7 @@ from ganger.cli.opening import name_operator, take_json, take_store
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
 
-_REFUSALS: Final = {"wrong_status": "has ended already", "gone": "is not there"}
+REFUSALS: Final = {"wrong_status": "has ended already", "gone": "is not there"}
 
 
 @click.command()
@@ -22,4 +22,4 @@ def kill(store: str | None, as_json: bool, tasks: "tuple[TaskId, ...]") -> None:
 
     Nodes kill those that run; those that wait are cancelled.
     """
-    run_act(store, as_json, _REFUSALS, lambda engine: engine.kill(tasks, by=name_operator()))
+    run_act(store, as_json, REFUSALS, lambda engine: engine.kill(tasks, by=name_operator()))

@@ -10,13 +10,15 @@ from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import STATUS_WORDS, list_statuses, read_id, say_length, say_status
 
 if TYPE_CHECKING:
-    from ganger.cli.views import Names, Titles
+    from ganger.cli.titles import Titles
+    from ganger.cli.views import Names
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
     from ganger.engine.store import Page, Query
     from ganger.engine.view import View
 
 _LONGEST_QUEUE = 16
+COLUMNS = ("ID", "STATUS", "QUEUE", "AGE", "TOOK", "TASK")
 _FILTERS = ("queue", "statuses", "kind", "group", "parent", "key", "after")
 
 
@@ -32,11 +34,15 @@ _FILTERS = ("queue", "statuses", "kind", "group", "parent", "key", "after")
 @click.option("--group", type=read_id, metavar="ID", help="Only members of this group.")
 @click.option("--parent", type=read_id, metavar="ID", help="Only children of this task.")
 @click.option("--key", help="Only the task with this key.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also inner tasks: gates of graphs, schedules.")
 @click.option("-n", "--most", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
 @click.option("--oldest-first", is_flag=True, help="Begin with the oldest (default: the newest).")
 @click.option("--from", "after", type=click.IntRange(0), help="Go on where the page before ended.")
 def ls(store: str | None, as_json: bool, **given: Any) -> None:
-    """List tasks, the newest first."""
+    """List tasks, the newest first.
+
+    AGE is how long ago a task was submitted, TOOK how long it ran or has been running.
+    """
     page, names, titles = view_engine(store, lambda engine: _look(engine, given, titled=not as_json))
     if as_json:
         _print_lines(page, names)
@@ -48,7 +54,8 @@ def ls(store: str | None, as_json: bool, **given: Any) -> None:
 
 
 async def _look(engine: "Engine | View", given: dict[str, Any], *, titled: bool) -> "tuple[Page, Names, Titles]":
-    from ganger.cli.views import name_queues, title_tasks
+    from ganger.cli.titles import title_tasks
+    from ganger.cli.views import name_queues
 
     page = await _find(engine, given)
     return page, await name_queues(engine), await title_tasks(engine, page.tasks) if titled else {}
@@ -58,11 +65,20 @@ async def _find(engine: "Engine | View", given: dict[str, Any]) -> "Page":
     """One page. A bounded look may find nothing yet: then it goes on, so that what is printed is a page."""
     query = await _query(engine, given)
     page = await engine.find(query)
-    tasks = page.tasks
+    tasks = _choose(page.tasks, given)
     while page.next is not None and len(tasks) < query.most:
         page = await engine.find(query._replace(after=page.next, most=query.most - len(tasks)))
-        tasks = [*tasks, *page.tasks]
+        tasks += _choose(page.tasks, given)
     return page._replace(tasks=tasks)
+
+
+def _choose(tasks: "list[Task]", given: dict[str, Any]) -> "list[Task]":
+    """Those that somebody submitted, unless all are asked for, or one by what only it has."""
+    from ganger.core.task import Kind, is_inner
+
+    if given["everything"] or given["key"] or given["kind"] == Kind.GROUP:
+        return list(tasks)
+    return [task for task in tasks if not is_inner(task)]
 
 
 async def _query(engine: "Engine | View", given: dict[str, Any]) -> "Query":
@@ -105,14 +121,26 @@ def _print_table(rows: list[tuple[str, ...]], *, filtered: bool) -> None:
     if not rows:
         tell("no task is like that" if filtered else "no tasks yet: make one with `ganger submit -- echo hello`")
         return
-    print_table(("ID", "STATUS", "QUEUE", "AGE", "TASK"), rows, STATUS=paint_status)
+    print_table(COLUMNS, rows, STATUS=paint_status)
 
 
 def _row(task: "Task", names: "Names", now: int) -> tuple[str, ...]:
     from ganger.cli.printing import cut
 
     queue = cut(names.get(task.queue, str(task.queue)), _LONGEST_QUEUE)
-    return str(task.id), _status(task), queue, say_length(now - task.created)
+    return str(task.id), _status(task), queue, say_length(now - task.created), say_took(task, now)
+
+
+def say_took(task: "Task", now: int) -> str:
+    """How long it ran, or has been running; a task that was not begun, or begins anew, has no such length."""
+    from ganger.core.state import LEASED, Status, is_final
+
+    if task.started is None and task.reserves and task.status >= Status.SUCCEEDED:
+        # What a node ends at once it tells together, without a beginning.
+        return "<3ms"
+    if task.started is None or not (task.status in LEASED or is_final(task.status)):
+        return "-"
+    return say_length((now if task.ended is None else task.ended) - task.started)
 
 
 def _status(task: "Task") -> str:

@@ -42,6 +42,7 @@ _PLACES: Final = {
     "progress": "progress:progress",
     "queue": "queue:queue",
     "restore": "restore:restore",
+    "result": "result:result",
     "retry": "retry:retry",
     "rm": "rm:rm",
     "run": "run:run",

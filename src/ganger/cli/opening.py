@@ -93,11 +93,35 @@ def refuse_remote(store: str | None, what: str) -> None:
 
     from ganger.assembly.location import is_remote
     from ganger.assembly.settings import load
+    from ganger.core.address import strip_password
     from ganger.core.errors import BadInput
 
     if is_remote(settings := load(Path.cwd(), store=store)):
         advice = "do it on the machine of the server, with --store sqlite:<path>"
-        raise BadInput(f"{what} needs the file of the store, and {settings.store} is a server: {advice}")
+        shown = strip_password(settings.store)
+        raise BadInput(f"{what} needs the file of the store, and {shown} is a server: {advice}")
+
+
+def refuse_served(store: str | None, what: str) -> None:
+    """BadInput if a database server has the tasks: it has its own way to do this, which is told."""
+    from pathlib import Path
+    from urllib.parse import parse_qs, urlsplit
+
+    from ganger.assembly.location import is_postgres, is_served, locate_own
+    from ganger.assembly.settings import load
+    from ganger.core.errors import BadInput
+
+    settings = load(Path.cwd(), store=store)
+    if not is_served(settings):
+        return
+    said = "MongoDB has the tasks: `mongodump` and `mongorestore` copy them"
+    if is_postgres(settings):
+        schema = parse_qs(urlsplit(settings.store).query).get("schema", ["ganger"])[0]
+        dump = f"`pg_dump --format=custom --schema={schema} --file=tasks.dump DATABASE`"
+        said = f"PostgreSQL has the tasks: {dump} copies them while they are used, `pg_restore` brings them back"
+    own = locate_own(settings)
+    beside = "" if own is None or settings.blobs else f"; copy the folder {own.blobs} with them, it has large data"
+    raise BadInput(f"{what} is for stores in a file. {said}{beside}. `ganger export` moves tasks to another store")
 
 
 def name_operator() -> str:

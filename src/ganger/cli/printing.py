@@ -132,6 +132,23 @@ def clean(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def clean_lines(text: str) -> str:
+    """As `clean`, with the lines that the text has: a traceback is read line by line."""
+    return "\n".join(clean(line.expandtabs(4)) for line in text.split("\n"))
+
+
+def last_line(text: str) -> str:
+    """What a text says in the end: of a traceback, the error."""
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+
+
+def print_block(heading: str, text: str) -> None:
+    """A text of several lines below its heading."""
+    click.echo(f"\n{heading}")
+    for line in clean_lines(text.strip("\n")).split("\n"):
+        click.echo(f"{_GAP}{line}".rstrip())
+
+
 def measure(text: str) -> int:
     """How many columns the text takes."""
     if text.isascii():

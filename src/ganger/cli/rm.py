@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ganger.engine.operate import Moved
 
 _REFUSALS: Final = {
-    "wrong_status": "is in the hands of a node: kill it first",
+    "wrong_status": "is running, or something below it is: kill it first, or say --kill",
     "task_not_found": "is not there",
 }
 
@@ -21,9 +21,10 @@ _REFUSALS: Final = {
 @click.command()
 @take_store
 @take_json
-@click.option("--descendants", is_flag=True, help="Also those that wait for them (default: these get their parents).")
+@click.option("--descendants", is_flag=True, help="Also all below them (default: these get their parents).")
+@click.option("--kill", is_flag=True, help="End first what runs of those that go.")
 @take_tasks
-def rm(store: str | None, as_json: bool, descendants: bool, tasks: "tuple[TaskId, ...]") -> None:
+def rm(store: str | None, as_json: bool, descendants: bool, kill: bool, tasks: "tuple[TaskId, ...]") -> None:
     """Remove tasks that are not running, with their output and data. Prints the ids."""
 
     async def act(engine: "Engine") -> "Moved":
@@ -33,7 +34,7 @@ def rm(store: str | None, as_json: bool, descendants: bool, tasks: "tuple[TaskId
         moved = Moved([], [])
         for task in dict.fromkeys(tasks):
             try:
-                await engine.remove(task, by=name_operator(), descendants=descendants)
+                await engine.remove(task, by=name_operator(), descendants=descendants, kill=kill)
                 moved.done.append(task)
             except (Conflict, TaskNotFound) as error:
                 moved.refused.append((task, error.code))

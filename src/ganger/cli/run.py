@@ -8,7 +8,7 @@ import click
 from ganger.cli.opening import run_engine, take_store
 from ganger.cli.printing import tell
 from ganger.cli.wait import HELD_EXIT, tell_held
-from ganger.cli.work import PLAIN, check_work, take_priority, take_running, take_script
+from ganger.cli.work import PLAIN, check_work, read_stdin, take_priority, take_running, take_script
 from ganger.core.state import Status
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ _LAST_WORDS = 0.5
 def run(store: str | None, **given: Any) -> None:
     """Run a command on a node and wait for it: ganger run -- COMMAND ARGUMENTS. Exits with the command's own code.
 
-    One that takes longer than its --timeout exits with 124. Ctrl-C leaves it running. A task that is held, which may
-    last for ever, is not waited for: that exits with 4.
+    A pipe or a file as standard input is given to the command. One that takes longer than its --timeout exits with 124.
+    Ctrl-C leaves it running. A task that is held, which may last for ever, is not waited for: that exits with 4.
     """
     check_work(given)
+    given["stdin"] = read_stdin(given["stdin"], offered=True)
     sys.exit(run_engine(store, lambda engine: _run(engine, {**PLAIN, **given}), makes=True))
 
 

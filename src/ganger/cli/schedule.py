@@ -124,6 +124,7 @@ def ls(store: str | None, as_json: bool) -> None:
 
 
 def _row(planned: "Planned", names: "Names") -> tuple[str, ...]:
+    from ganger.cli.titles import say_spec
     from ganger.core.ids import QueueId
 
     work, tick = planned.work, _next_tick(planned)
@@ -133,7 +134,7 @@ def _row(planned: "Planned", names: "Names") -> tuple[str, ...]:
         _say_when(planned.schedule),
         "-" if planned.last.task is None else str(planned.last.task),
         names.get(QueueId(work.queue), str(work.queue)),
-        work.description or f"({work.kind})",
+        work.description or say_spec(work.kind, work.spec),
     )
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
-from ganger.cli.printing import clean, print_json, print_pairs, print_table
-from ganger.cli.words import read_id, say_duration, say_second, say_status, say_time
+from ganger.cli.printing import clean, clean_lines, last_line, print_block, print_json, print_pairs, print_table
+from ganger.cli.words import find_task, read_name, say_duration, say_second, say_status, say_time
+from ganger.core.state import Status
 
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
@@ -21,10 +22,17 @@ _LONG = 10_000
 @click.command()
 @take_store
 @take_json
-@click.argument("task", type=read_id, metavar="ID")
-def show(store: str | None, as_json: bool, task: "TaskId") -> None:
-    """Show all that is known of a task. That is itself, its family, its attempts and its data."""
-    seen = run_engine(store, lambda engine: _look(engine, task))
+@click.argument("task", type=read_name, metavar="ID")
+def show(store: str | None, as_json: bool, task: "TaskId | str") -> None:
+    """Show all that is known of a task: itself, its family, its attempts and its data.
+
+    ID is a number, a key, or the GUID of a job.
+    """
+
+    async def look(engine: "Engine") -> Seen:
+        return await _look(engine, await find_task(engine, task))
+
+    seen = run_engine(store, look)
     if as_json:
         print_json(_view(seen))
     else:
@@ -38,16 +46,19 @@ class Seen(NamedTuple):
     queue: str
     node: str
     spec: str
+    cut: str
 
 
 async def _look(engine: "Engine", task: "TaskId") -> Seen:
+    from ganger.cli.cuts import find_cut
     from ganger.cli.views import name_nodes, name_queues
 
     look = await engine.look(task)
     spec = (await engine.read_data(task, "spec", 0, _SPEC_SHOWN)).body.decode("utf-8", "replace")
     names, holder = await name_queues(engine), look.task.holder
     node = "" if holder is None else (await name_nodes(engine)).get(holder, str(holder))
-    return Seen(look, names.get(look.task.queue, str(look.task.queue)), node, spec)
+    cut = (await find_cut(engine, look)).say()
+    return Seen(look, names.get(look.task.queue, str(look.task.queue)), node, spec, cut)
 
 
 def _view(seen: Seen) -> dict[str, Any]:
@@ -63,24 +74,50 @@ def _view(seen: Seen) -> dict[str, Any]:
         "history": [attempt._asdict() for attempt in look.attempts],
         "data": look.keys,
         "streams": look.streams,
+        "cut": seen.cut or None,
     }
 
 
 def _print(seen: Seen) -> None:
+    pairs = _pair(seen)
+    print_pairs(pairs)
     look = seen.look
-    pairs = _describe(look.task, seen.queue) | {"runs on": seen.node} | _relate(look)
-    pairs |= {"data": ", ".join(look.keys), "output": ", ".join(look.streams), "spec": seen.spec}
-    print_pairs({name: clean(value) for name, value in pairs.items()})
     if look.attempts:
         click.echo()
         print_table(("ATTEMPT", "NODE", "STARTED", "TOOK", "OUTCOME"), [_attempt(each) for each in look.attempts])
+    for heading, reason in _tracebacks(look).items():
+        print_block(heading, reason)
+
+
+async def describe(engine: "Engine", task: "TaskId") -> tuple[dict[str, str], dict[str, str]]:
+    """All that is known of a task, as names and values, and the tracebacks of its attempts by their headings."""
+    seen = await _look(engine, task)
+    pairs = {name: value for name, value in _pair(seen).items() if value}
+    attempts = {f"attempt {each.fence}": "  ".join(_attempt(each)[1:]) for each in seen.look.attempts}
+    return pairs | attempts, {name: clean_lines(text.strip("\n")) for name, text in _tracebacks(seen.look).items()}
+
+
+def _pair(seen: Seen) -> dict[str, str]:
+    look = seen.look
+    where = "claimed by" if look.task.status == Status.CLAIMED else "runs on"
+    pairs = _describe(look.task, seen.queue) | {where: seen.node} | _relate(look)
+    pairs |= {"data": ", ".join(look.keys), "output": ", ".join(look.streams)}
+    pairs |= {"output cut": seen.cut.removeprefix("cut: "), "spec": seen.spec}
+    return {name: clean(value) for name, value in pairs.items()}
+
+
+def _tracebacks(look: "Look") -> dict[str, str]:
+    told = {f"attempt {each.fence}": each.reason for each in look.attempts}
+    if look.task.reason not in told.values():
+        told["reason"] = look.task.reason
+    return {heading: reason for heading, reason in told.items() if reason and "\n" in reason.strip()}
 
 
 def _describe(task: "Task", queue: str) -> dict[str, str]:
     return {
         "task": str(task.id),
         "status": say_status(task.status),
-        "reason": task.reason or "",
+        "reason": last_line(task.reason or ""),
         "progress": _progress(task),
         "description": task.description or "",
         "queue": queue,
@@ -115,7 +152,7 @@ def _relate(look: "Look") -> dict[str, str]:
 
 def _attempt(attempt: "Attempt") -> tuple[str, ...]:
     begun = attempt.started or attempt.claimed
-    outcome = f"{attempt.outcome}: {attempt.reason}" if attempt.reason else attempt.outcome
+    outcome = f"{attempt.outcome}: {last_line(attempt.reason)}" if attempt.reason else attempt.outcome
     return str(attempt.fence), attempt.holder, say_second(begun), _took(attempt.ended - begun), outcome
 
 

@@ -7,7 +7,7 @@ import click
 
 from ganger.cli.opening import take_json, take_store, view_engine
 from ganger.cli.printing import cut, print_json, print_table, tell
-from ganger.core.state import ENDED_UNFINISHED, LEASED, Status
+from ganger.core.state import ENDED_UNFINISHED, Status
 
 if TYPE_CHECKING:
     from ganger.cli.views import Names
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ganger.engine.engine import Engine
     from ganger.engine.view import View
 
-COLUMNS = ("QUEUE", "WAIT", "HELD", "RUN", "DONE", "FAIL", "ENDED", "TOTAL")
+COLUMNS = ("QUEUE", "WAIT", "HELD", "CLAIMED", "RUN", "DONE", "FAIL", "ENDED", "TOTAL")
 _LONGEST_QUEUE = 32
 
 
@@ -23,7 +23,10 @@ _LONGEST_QUEUE = 32
 @take_store
 @take_json
 def stats(store: str | None, as_json: bool) -> None:
-    """Count the tasks of each queue. ENDED are those that were cancelled, killed or lost."""
+    """Count the tasks of each queue.
+
+    CLAIMED are those that a node has and has not begun, ENDED those that were cancelled, killed or lost.
+    """
 
     async def read(engine: "Engine | View") -> "tuple[list[Counts], Mapping[int, dict[str, int]], Names]":
         from ganger.cli.views import name_queues
@@ -61,7 +64,7 @@ def count_row(name: str, by: Mapping[int, int]) -> Sequence[str]:
     waiting = add(Status.QUEUED, Status.DELAYED, Status.BLOCKED)
     failed = sum(n for code, n in by.items() if code >= Status.FAILED)
     numbers = (
-        waiting, add(Status.HELD), add(*LEASED),
+        waiting, add(Status.HELD), add(Status.CLAIMED), add(Status.RUNNING),
         add(Status.SUCCEEDED), failed, add(*ENDED_UNFINISHED), sum(by.values()),
     )  # fmt: skip
     return cut(name, _LONGEST_QUEUE), *map(str, numbers)

@@ -6,7 +6,7 @@ import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
 from ganger.cli.words import read_duration
-from ganger.cli.work import check_work, print_made, take_naming, take_priority, take_running, take_script
+from ganger.cli.work import check_work, print_made, read_stdin, take_naming, take_priority, take_running, take_script
 
 if TYPE_CHECKING:
     from ganger.core.task import NewTask
@@ -25,7 +25,7 @@ _SHOWN = 200
     default="default",
     metavar="QUEUE",
     show_default=True,
-    help="The queue; `default` is made when it is missing.",
+    help="The queue; it is made when it is missing.",
 )
 @take_script
 @take_priority
@@ -41,11 +41,11 @@ _SHOWN = 200
     help="Wait for a task; ON: success, finished, failed, then, else.",
 )
 @take_running
-@click.option("--label", "labels", multiple=True, help="Only on nodes with this label.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def submit(store: str | None, as_json: bool, **given: Any) -> None:
     """Store a task: ganger submit [options] -- COMMAND ARGUMENTS. Prints its id."""
     check_work(given)
+    given["stdin"] = read_stdin(given["stdin"])
     made = run_engine(store, lambda engine: _submit(engine, given), makes=True)
     print_made(made, given["key"], as_json)
 
@@ -65,6 +65,14 @@ def describe(given: dict[str, Any]) -> str:
     return text[:_SHOWN]
 
 
+def _find_venv() -> dict[str, str]:
+    """The virtual environment of whoever submits: its programs are found first."""
+    from ganger.assembly.settings import find_surroundings
+
+    venv = find_surroundings().get("VIRTUAL_ENV")
+    return {"VIRTUAL_ENV": venv} if venv else {}
+
+
 def make_command(given: dict[str, Any], queue: int) -> "NewTask":
     from pathlib import Path
 
@@ -73,12 +81,13 @@ def make_command(given: dict[str, Any], queue: int) -> "NewTask":
     names = ("priority", "delay", "key", "once", "timeout", "retries")
     # Nought is a word too: no retries, where the queue would have some.
     words = {name: given[name] for name in names if given[name] is not None}
-    words |= {"env": dict(given["env"]), "after": list(given["parents"])}
+    words |= {"env": {**_find_venv(), **dict(given["env"])}, "after": list(given["parents"])}
     wish = Wish(
         **words,
         command=list(given["command"]),
         shell=given["script"],
         cwd=str(Path(given["cwd"] or ".").absolute()),
+        stdin=given["stdin"],
         requires=list(given["labels"]),
         description=given["description"] or describe(given),
     )

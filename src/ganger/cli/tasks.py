@@ -49,16 +49,19 @@ class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 async def find_queue(engine: Engine, name: str) -> Queue:
-    """The queue of this name; the default one is made if it is missing, any other is refused with what to do."""
+    """The queue of this name, made if it is missing; `id:3` names one that is there."""
+    from ganger.cli.printing import tell
     from ganger.cli.views import choose_queue
 
-    if name == DEFAULT_QUEUE:
-        return await engine.queues.ensure(name, by=name_operator())
     try:
         return await choose_queue(engine, name)
-    except QueueNotFound as error:
-        advice = f"make it with `ganger queue create {name}`"
-        raise QueueNotFound(f"no queue is called {name!r}: {advice}", **error.fields) from None
+    except QueueNotFound:
+        if name.startswith("id:"):
+            raise
+    made = await engine.queues.ensure(name, by=name_operator())
+    if name != DEFAULT_QUEUE:
+        tell(f"the queue {name} is new")
+    return made
 
 
 def make_task(wish: Wish, queue: int, places: Mapping[str, int], group: int = 0) -> NewTask:

@@ -1,195 +1,181 @@
-"""`ganger top`: queues, nodes and running tasks, live on the whole screen."""
+"""`ganger top`: queues, nodes and tasks, live on the whole screen, with keys to look into a task and to act on it."""
 
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from ganger.cli.opening import run_engine, take_store
-from ganger.cli.printing import lay_out, print_table
-from ganger.cli.words import say_length, say_second
-from ganger.core.state import LEASED, Status
+from ganger.cli.board import ACTS, HELP, HELP_OPEN, SORTS, Board, press
+from ganger.cli.opening import name_operator, run_engine, take_store
+from ganger.cli.printing import cut, print_table
+from ganger.cli.words import say_second
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Mapping
 
-    from rich.console import Group
+    from rich.console import Group, RenderableType
+    from rich.live import Live
     from rich.text import Text
 
-    from ganger.core.node import Node
-    from ganger.core.queue import Counts
-    from ganger.core.task import Task
+    from ganger.cli.page import Page
+    from ganger.cli.parts import Part
+    from ganger.core.ids import TaskId
     from ganger.engine.engine import Engine
 
-_REFRESH = 1.0
-_FIRST = 1_000
-_FRAME = 8
-"""Lines that are no rows: the title with a space, and of each part the heading and the line below."""
+_REFRESH: Final = 1.0
+_FIRST: Final = 1_000
+_FRAME: Final = 15
+"""Lines that are no rows: two at the top with a space, and of each part the title, the heading and a space."""
 
-_RUNNING = ("ID", "FOR", "DONE", "NODE", "TASK")
-Rows = Sequence[Sequence[str]]
-
-
-class Part(NamedTuple):
-    """One of the tables; `more` rows are not in it."""
-
-    columns: Sequence[str]
-    rows: Rows
-    more: int = 0
+_PAST: Final = {"kill": "is being killed", "cancel": "is cancelled", "hold": "is held", "kick": "is ready again"}
 
 
 @click.command()
 @take_store
 def top(store: str | None) -> None:
-    """Watch queues, nodes and running tasks on the whole screen; q or Ctrl-C ends it.
+    """Watch queues, nodes and tasks on the whole screen, look into a task and act on it; q or Ctrl-C ends it.
 
+    ↑ and ↓ choose a task and Enter shows all about it, with what it writes. Tab lists running, waiting, held or ended
+    tasks, s sorts them, r turns the order. K kills the task, C cancels, H holds, G kicks, R retries it, after a y.
     Where the output is no terminal it is printed once.
     """
     run_engine(store, _watch if sys.stdout.isatty() else _print)
 
 
 async def _print(engine: "Engine") -> None:
+    from ganger.cli.parts import PAINT, read_parts
+
     for index, part in enumerate(part for part in await read_parts(engine, _FIRST) if part.rows):
         if index:
             click.echo()
-        print_table(part.columns, part.rows)
+        click.echo(part.title)
+        print_table(part.columns, part.rows, **PAINT)
 
 
 async def _watch(engine: "Engine") -> None:
-    import asyncio
-
     from rich.live import Live
 
-    ended = asyncio.Event()
-    with _heed_keys(ended), Live(screen=True, auto_refresh=False) as live:
-        while not ended.is_set():
-            room = max(3, live.console.size.height - _FRAME)
-            live.update(_draw(await read_parts(engine, room)), refresh=True)
+    from ganger.cli.keys import heed_keys
+
+    with Live(screen=True, auto_refresh=False) as live:
+        screen = _Screen(engine, live)
+        with heed_keys(screen.press):
+            await screen.run()
+
+
+class _Screen:
+    """Draws the board after each key, and each second."""
+
+    def __init__(self, engine: "Engine", live: "Live") -> None:
+        import asyncio
+
+        self._engine = engine
+        self._live = live
+        self._board = Board()
+        self._listed: list[TaskId] = []
+        self._page: Page | None = None
+        self._pressed: asyncio.Event = asyncio.Event()
+
+    def press(self, key: str) -> None:
+        self._board = press(self._board, key, self._listed)
+        self._pressed.set()
+
+    async def run(self) -> None:
+        import asyncio
+
+        from ganger.cli.page import Page
+
+        while not self._board.over:
+            self._pressed.clear()
+            await self._act()
+            self._page = await Page.turn(self._page, self._engine, self._board.opened)
+            self._live.update(await self._draw(), refresh=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REFRESH):
-                    await ended.wait()
+                    await self._pressed.wait()
+        await Page.turn(self._page, self._engine, None)
+
+    async def _act(self) -> None:
+        board = self._board
+        if board.act is None or board.about is None:
+            return
+        said = await act_on(self._engine, board.act, board.about)
+        self._board = self._board._replace(act=None, said=said)
+
+    async def _draw(self) -> "RenderableType":
+        from rich.console import Group
+        from rich.text import Text
+
+        from ganger.cli.parts import Order, read_parts
+
+        size = self._live.console.size
+        if self._page is not None:
+            lines = await self._page.read()
+            room = max(1, size.height - 4)
+            start = min(self._board.scrolled, max(0, len(lines) - room))
+            body = Group(*(Text(cut(line, size.width)) for line in lines[start : start + room]))
+            return Group(*self._head(size.width), Text(""), body)
+        order = Order(self._board.choice, self._board.sort, self._board.reverse)
+        parts = await read_parts(self._engine, max(3, size.height - _FRAME), order)
+        self._listed = [task for part in parts for task in part.tasks]
+        return Group(*self._head(size.width), Text(""), self._draw_parts(parts, size.width))
+
+    def _draw_parts(self, parts: "list[Part]", wide: int) -> "Group":
+        from rich.console import Group
+        from rich.text import Text
+
+        from ganger.cli.parts import draw_parts
+
+        if not any(part.rows for part in parts):
+            return Group(Text("nothing here yet"))
+        drawn = draw_parts(parts, wide, self._board.chosen)
+        empty = not any(part.tasks for part in parts)
+        return Group(drawn, Text(f"no task is {self._board.choice}", style="dim")) if empty else drawn
+
+    def _head(self, wide: int) -> "list[Text]":
+        """What is shown, asked or said, and the keys."""
+        from rich.text import Text
+
+        from ganger.runtime.clock import SystemClock
+
+        board = self._board
+        first = Text(f"ganger   {say_second(SystemClock().wall())}   {self._say_shown()}")
+        if board.asked is not None:
+            first = Text(f"{board.asked} task {board.about}? y does it, any other key does not", style="bold reverse")
+        elif board.said:
+            first = Text(board.said, style="bold")
+        lines = (first, Text(HELP if board.opened is None else HELP_OPEN, style="dim"))
+        for line in lines:
+            line.truncate(wide, overflow="ellipsis")
+        return list(lines)
+
+    def _say_shown(self) -> str:
+        board = self._board
+        if board.opened is not None:
+            return f"task {board.opened}"
+        return f"{board.choice} tasks, {SORTS[board.sort]}{', reversed' if board.reverse else ''}"
 
 
-@contextmanager
-def _heed_keys(ended: "asyncio.Event") -> Iterator[None]:
-    """End at q, at a signal and at the end of the input; the terminal is left as it was."""
-    import asyncio
-    import signal
-    import termios
-    import tty
+async def act_on(engine: "Engine", act: str, task: "TaskId") -> str:
+    """Do to the task what an operator asked for, and say what came of it."""
+    from ganger.core.errors import GangerError
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    if not sys.stdin.isatty():
-        yield
-        return
-    keys = sys.stdin.fileno()
-    before = termios.tcgetattr(keys)
-    tty.setcbreak(keys)
-    loop.add_reader(keys, _read_key, keys, ended)
     try:
-        yield
-    finally:
-        loop.remove_reader(keys)
-        termios.tcsetattr(keys, termios.TCSADRAIN, before)
+        if act == ACTS["R"]:
+            return f"task {task} is tried again as task {await engine.retry_final(task, by=name_operator())}"
+        moved = await getattr(engine, act)([task], by=name_operator())
+    except GangerError as error:
+        return f"{error.message} [{error.code}]"
+    if moved.done:
+        return f"task {task} {_PAST[act]}"
+    (_, verdict), *_ = moved.refused
+    return f"task {task} {_refusals(act).get(verdict, verdict)} [{verdict}]"
 
 
-def _read_key(keys: int, ended: "asyncio.Event") -> None:
-    import os
+def _refusals(act: str) -> "Mapping[str, str]":
+    """Why it cannot be done, as the command of that name says it."""
+    from importlib import import_module
 
-    typed = os.read(keys, 1024)
-    if not typed or b"q" in typed.lower():
-        ended.set()
-
-
-async def read_parts(engine: "Engine", room: int) -> list[Part]:
-    """Queues, nodes and what runs, in so many rows altogether: running tasks get what the others leave."""
-    counts, _ = await engine.counts()
-    here = [node for node in await engine.nodes.all() if node.here]
-    queues = await _queues(engine, counts, max(1, room // 3))
-    nodes = _nodes(here, max(1, room // 3))
-    left = max(1, room - len(queues.rows) - len(nodes.rows))
-    return [queues, nodes, await _running(engine, counts, here, left)]
-
-
-async def _queues(engine: "Engine", counts: "Sequence[Counts]", most: int) -> Part:
-    """Those where most runs come first, then those with most left to do."""
-    from ganger.cli.stats import COLUMNS, count_row
-    from ganger.cli.views import name_queues
-
-    names = await name_queues(engine)
-    chosen = sorted(counts, key=lambda each: (-_leased(each), -each.todo))[:most]
-    rows = [count_row(names.get(each.queue, str(each.queue)), each.by_status) for each in chosen]
-    return Part(COLUMNS, rows, len(counts) - len(rows))
-
-
-def _nodes(here: "Sequence[Node]", most: int) -> Part:
-    from ganger.cli.nodes import COLUMNS, node_row
-
-    return Part(COLUMNS, [node_row(node) for node in here[:most]], max(0, len(here) - most))
-
-
-async def _running(engine: "Engine", counts: "Sequence[Counts]", here: "Sequence[Node]", most: int) -> Part:
-    """What runs, and then what a node has taken and not begun."""
-    from ganger.cli.views import title_tasks
-    from ganger.runtime.clock import SystemClock
-
-    tasks = await _find(engine, Status.RUNNING, most)
-    if len(tasks) < most:
-        tasks += await _find(engine, Status.CLAIMED, most - len(tasks))
-    names = {int(node.id): node.name for node in here}
-    now = SystemClock().wall()
-    titles = await title_tasks(engine, tasks)
-    rows = [_row(task, names.get(int(task.holder or 0), "-"), titles[task.id], now) for task in tasks]
-    return Part(_RUNNING, rows, max(0, sum(map(_leased, counts)) - len(rows)))
-
-
-async def _find(engine: "Engine", status: int, most: int) -> "list[Task]":
-    from ganger.engine.store import Query
-
-    return (await engine.find(Query(statuses=(int(status),), most=most, newest_first=True))).tasks
-
-
-def _leased(counts: "Counts") -> int:
-    return sum(counts.by_status.get(code, 0) for code in LEASED)
-
-
-def _row(task: "Task", node: str, title: str, now: int) -> Sequence[str]:
-    done = "-" if task.percent is None else f"{task.percent:.0f}%"
-    since = "-" if task.started is None else say_length(now - task.started)
-    return str(task.id), since, done, node, f"{title}: {task.info}" if task.info else title
-
-
-def _draw(parts: Sequence[Part]) -> "Group":
-    from rich.console import Group
-    from rich.text import Text
-
-    from ganger.runtime.clock import SystemClock
-
-    title = Text(f"ganger   {say_second(SystemClock().wall())}   q ends this view", style="dim")
-    return Group(title, Text(""), draw_parts(parts) if any(part.rows for part in parts) else Text("nothing here yet"))
-
-
-def draw_parts(parts: Sequence[Part]) -> "Group":
-    """Those that have rows, each with an empty line behind it."""
-    from rich.console import Group
-
-    return Group(*(item for part in parts if part.rows for item in (_draw_table(part), _rest(part))))
-
-
-def _rest(part: Part) -> "Text":
-    from rich.text import Text
-
-    return Text(f"and {part.more} more" if part.more else "", style="dim")
-
-
-def _draw_table(part: Part) -> "Group":
-    from rich.console import Group
-    from rich.text import Text
-
-    heading, *lines = lay_out(part.columns, part.rows, shutil.get_terminal_size().columns)
-    return Group(Text(heading, style="bold"), *map(Text, lines))
+    refusals: Mapping[str, str] = import_module(f"ganger.cli.{act}").REFUSALS
+    return refusals

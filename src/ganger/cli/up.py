@@ -38,7 +38,13 @@ _SHOWN = 18
 @click.option("--ignore", multiple=True, metavar="QUEUE", help="Take no tasks of this queue; repeatable.")
 @click.option("--label", "labels", multiple=True, help="Take tasks that ask for this label; repeatable.")
 @click.option("--path", "paths", multiple=True, type=click.Path(), help="Look for code here first; repeatable.")
-@click.option("--app", "apps", multiple=True, metavar="MODULE:APP", help="Write the schedules of this app; repeatable.")
+@click.option(
+    "--app",
+    "apps",
+    multiple=True,
+    metavar="MODULE:APP",
+    help="Serve this app: its store, its schedules.",
+)
 @click.option("--grace", type=read_duration, metavar="DURATION", help="A drain waits so long (default: to the end).")
 @click.option("--handover", type=read_duration, metavar="DURATION", help="Commands outlive a restart so long (10m).")
 @click.option("--lease", type=read_duration, metavar="DURATION", help="It may be silent so long (30s; far away 2m).")
@@ -76,19 +82,19 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
     from ganger.cli.sync import syncing
     from ganger.runtime.notify import Notifier
 
-    settings, given = _read_settings(store, given)
+    settings, given = read_settings(store, given)
     paths = find_places(Path.cwd(), given["paths"])
     options, calls = make_options(given, settings), Calls()
     async with AsyncExitStack() as stack:
         bound = None if given["no_server"] else doorstep.bind(settings, insecure=given["insecure"])
         sock = None if bound is None else stack.enter_context(bound)
         options = options if sock is None else _tell_url(options, settings, sock)
-        wishes = NodeWishes(paths=paths, processes=options.slots, functions=make_functions(given))
+        wishes = NodeWishes(paths=paths, processes=options.slots, functions=make_functions(given, settings))
         log = stack.enter_context(open_log(settings, sys.stdout))
         opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
         calls.heed()
-        await _make_queue(opened.engine, settings)
-        say(f"node {options.name}, {options.slots} slots, takes tasks of {settings.store}; stop it with Ctrl-C")
+        await _make_queues(opened.engine, settings, given["queues"])
+        _greet(options, settings)
         if sock is not None:
             announce(await stack.enter_async_context(open_server(settings, opened.engine, sock=sock, telemetry=log)))
         await stack.enter_async_context(log_facts(opened.engine, log, _choose_facts(opened.node, sock is not None)))
@@ -96,6 +102,14 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
         say("try in another terminal: ganger submit -- echo hello")
         await stack.enter_async_context(_watching(opened.engine, watched and not settings.log_format))
         return await serve(opened.node, calls, Notifier(find_notify()))
+
+
+def _greet(options: "NodeOptions", settings: "Settings") -> None:
+    from ganger.cli.serving import say
+    from ganger.core.address import strip_password
+
+    shown = strip_password(settings.store)
+    say(f"node {options.name}, {options.slots} slots, takes tasks of {shown}; stop it with Ctrl-C")
 
 
 @asynccontextmanager
@@ -113,14 +127,24 @@ async def _watching(engine: "Engine", watched: bool) -> "AsyncIterator[None]":
             await asyncio.gather(view, return_exceptions=True)
 
 
-def _read_settings(store: str | None, given: dict[str, Any]) -> "tuple[Settings, dict[str, Any]]":
+def read_settings(store: str | None, given: dict[str, Any]) -> "tuple[Settings, dict[str, Any]]":
     """The settings, and the flags as they count there: a node of another server serves none itself."""
     from pathlib import Path
 
     from ganger.assembly.location import is_remote
-    from ganger.assembly.settings import load
+    from ganger.assembly.settings import find_django, find_places, load, name_django, names_store
+    from ganger.cli.sync import find_store
 
-    settings = load(Path.cwd(), store=given["url"] or store, listen=given["listen"], log_format=given["log_format"])
+    here, flag = Path.cwd(), given["url"] or store
+    flags = {name: given[name] for name in ("listen", "log_format", "log_level", "django")}
+    settings = load(here, store=flag, **flags)
+    if project := find_django(settings):
+        # For the processes, too, in which apps are imported.
+        name_django(project)
+    if apps := _apps(given, settings):
+        named = settings.store if flag or names_store(here) else None
+        own = find_store(apps, named, find_places(here, given["paths"]))
+        settings = settings if own is None else load(here, store=own, **flags)
     return settings, {**given, "no_server": given["no_server"] or is_remote(settings)}
 
 
@@ -129,12 +153,13 @@ def _choose_facts(node: "Node", serves: bool) -> "Callable[[Event], bool]":
     return lambda event: serves or event.holder == node.session.node
 
 
-async def _make_queue(engine: "Engine", settings: "Settings") -> None:
-    """See that there is a queue; a server has seen to that for itself."""
+async def _make_queues(engine: "Engine", settings: "Settings", named: tuple[str, ...]) -> None:
+    """See that there are the queues that are named, and one at least; a server has seen to that for itself."""
     from ganger.assembly.location import is_remote
 
-    if not is_remote(settings):
-        await engine.queues.ensure("default", by="ganger up")
+    for name in () if is_remote(settings) else ("default", *named):
+        if not name.startswith("id:"):
+            await engine.queues.ensure(name, by="ganger up")
 
 
 def _tell_url(options: "NodeOptions", settings: "Settings", sock: "socket") -> "NodeOptions":
@@ -175,7 +200,7 @@ def _check_kinds(kinds: tuple[str, ...]) -> tuple[str, ...] | None:
     from ganger.core.errors import BadInput
     from ganger.core.task import Kind
 
-    known = (Kind.COMMAND, Kind.SHELL, Kind.FUNCTION)
+    known = (Kind.COMMAND, Kind.SHELL, Kind.FUNCTION, Kind.CONDITION)
     if strange := [kind for kind in kinds if kind not in known]:
         raise BadInput(f"a node runs no kind {strange[0]!r:.80}; use {', '.join(known)}", field="kind")
     return kinds or None
@@ -204,7 +229,9 @@ async def _watch(engine: "Engine") -> None:
 
 async def _draw(engine: "Engine") -> "Group":
     """Queues and what runs; of nodes this one is enough."""
-    from ganger.cli.top import draw_parts, read_parts
+    import shutil
 
-    queues, _, running = await read_parts(engine, _SHOWN)
-    return draw_parts([queues, running])
+    from ganger.cli.parts import draw_parts, read_parts
+
+    queues, _, *tasks = await read_parts(engine, _SHOWN)
+    return draw_parts([queues, *tasks], shutil.get_terminal_size().columns)

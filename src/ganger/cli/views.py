@@ -1,13 +1,11 @@
 """Values of the engine as programs read them: plain objects with words for statuses and names for queues."""
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ganger.cli.words import say_status
-from ganger.core.errors import PayloadTooLarge, QueueNotFound, TaskNotFound
-from ganger.core.ids import NodeId, QueueId, TaskId
-from ganger.core.task import Kind
+from ganger.core.errors import QueueNotFound
+from ganger.core.ids import NodeId, QueueId
 
 if TYPE_CHECKING:
     from ganger.core.event import Event
@@ -15,12 +13,10 @@ if TYPE_CHECKING:
     from ganger.core.queue import Queue
     from ganger.core.task import Task
     from ganger.engine.engine import Engine
+    from ganger.engine.nodes import InHand
     from ganger.engine.view import View
 
 Names = Mapping[QueueId, str]
-Titles = Mapping[TaskId, str]
-_LOOKED_AT: Final = 1_000
-_PATH: Final = re.compile(rb'"path":\s*"([^"\\]+)"')
 
 
 async def name_queues(engine: "Engine | View") -> Names:
@@ -31,22 +27,6 @@ async def name_queues(engine: "Engine | View") -> Names:
 async def name_nodes(engine: "Engine | View") -> Mapping[NodeId, str]:
     """The name of each node by its id."""
     return {node.id: node.name for node in await engine.nodes.all()}
-
-
-async def title_tasks(engine: "Engine | View", tasks: "Iterable[Task]") -> Titles:
-    """What people read in a list: the description, or the name of the function, which its spec says."""
-    return {task.id: task.description or await _title(engine, task) for task in tasks}
-
-
-async def _title(engine: "Engine | View", task: "Task") -> str:
-    if task.kind != Kind.FUNCTION:
-        return f"({task.kind})"
-    try:
-        found = _PATH.search((await engine.read_data(task.id, "spec", 0, _LOOKED_AT)).body)
-    except (TaskNotFound, PayloadTooLarge):
-        # It was removed since it was listed, or has arguments of such a size that nobody wants them read for this.
-        found = None
-    return f"({task.kind})" if found is None else found[1].decode("utf-8", "replace")
 
 
 async def choose_queue(engine: "Engine | View", name: str) -> "Queue":
@@ -77,8 +57,10 @@ def view_queue(queue: "Queue") -> dict[str, Any]:
     return {"id": queue.id, "name": queue.name, "paused_until": queue.paused_until, **queue.policy._asdict()}
 
 
-def view_node(node: "Node") -> dict[str, Any]:
-    return node._asdict() | {"vitals": None if node.vitals is None else node.vitals._asdict()}
+def view_node(node: "Node", has: "InHand | None") -> dict[str, Any]:
+    """Every field of a node, and how many tasks it runs and has claimed; null of one that is gone."""
+    tasks = dict.fromkeys(("running", "claimed")) if has is None else has._asdict()
+    return node._asdict() | tasks | {"vitals": None if node.vitals is None else node.vitals._asdict()}
 
 
 def view_event(event: "Event", names: Names) -> dict[str, Any]:

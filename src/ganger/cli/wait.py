@@ -79,16 +79,18 @@ async def _wait_all(
 
 async def _wait(engine: "Engine", ids: "Sequence[TaskId]", timeout: int | None, through_hold: bool) -> "Waited":
     """How it is when all have ended, the time is up, or held tasks keep the rest; one that is not there is an error."""
+    from ganger.cli.members import Tally
     from ganger.runtime.clock import SystemClock
 
     clock = SystemClock()
     until = None if timeout is None else clock.now() + timeout
-    with show_count("waiting", len(ids)) as seen:
+    tally = await Tally.of(engine, ids)
+    with show_count("waiting", tally.total) as seen:
         while True:
             left = _TICK if until is None else min(_TICK, max(0.0, (until - clock.now()) / 1000))
             waited = await engine.wait(ids, left, until_held=not through_hold)
             statuses = [_known(task, status) for task, status in zip(ids, waited.statuses, strict=True)]
-            seen(sum(map(is_final, statuses)))
+            seen(await tally.count_ended(statuses))
             if waited.done or waited.held or not left:
                 return waited
 

@@ -7,10 +7,12 @@ import click
 
 from ganger.cli.opening import run_engine, take_json, take_store
 from ganger.cli.printing import clean, fold, print_json
-from ganger.cli.words import read_id, say_time
+from ganger.cli.words import find_task, read_name, say_time
 
 if TYPE_CHECKING:
     from ganger.core.ids import TaskId
+    from ganger.engine.engine import Engine
+    from ganger.engine.explain import Why
     from ganger.engine.obstacles import Reason
 
 _EARLIEST = 10**12
@@ -29,18 +31,33 @@ _ADVICE: Final = {
 @click.command()
 @take_store
 @take_json
-@click.argument("task", type=read_id, metavar="ID")
-def why(store: str | None, as_json: bool, task: "TaskId") -> None:
-    """Say why a task does not run. All that keeps it from it is told; or where it runs, or how it ended."""
-    answer = run_engine(store, lambda engine: engine.explain(task))
+@click.argument("task", type=read_name, metavar="ID")
+def why(store: str | None, as_json: bool, task: "TaskId | str") -> None:
+    """Say why a task does not run. All that keeps it from it is told; or where it runs, or how it ended.
+
+    ID is a number, a key, or the GUID of a job.
+    """
+
+    async def explain(engine: "Engine") -> "tuple[TaskId, Why]":
+        found = await find_task(engine, task)
+        return found, await engine.explain(found)
+
+    number, answer = run_engine(store, explain)
     if as_json:
         reasons = [reason._asdict() for reason in answer.reasons]
-        print_json({"id": task, "status": answer.status, "reasons": reasons})
+        print_json({"id": number, "status": answer.status, "reasons": reasons})
         return
-    click.echo(f"task {task} is {answer.status}")
+    for line in say_reasons(number, answer):
+        _print(line)
+
+
+def say_reasons(task: "TaskId", answer: "Why") -> list[str]:
+    """How the task is, and below it each reason with what a person may do about it."""
+    lines = [f"task {task} is {answer.status}"]
     for reason in answer.reasons:
         advice = _ADVICE.get(reason.code, "").format(task=task)
-        _print(f"  {clean(_sentence(reason))}{advice} [{reason.code}]")
+        lines.append(f"  {clean(_sentence(reason))}{advice} [{reason.code}]")
+    return lines
 
 
 def _print(line: str) -> None:

@@ -1,7 +1,7 @@
 """How values are read from the command line and told to people: durations, times, statuses, ids."""
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -9,6 +9,9 @@ from ganger.core import units
 from ganger.core.errors import BadInput
 from ganger.core.ids import TaskId
 from ganger.core.state import Status, status_of
+
+if TYPE_CHECKING:
+    from ganger.engine.engine import Engine
 
 _SHOWN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 _FOREVER_MS: Final = 1 << 53
@@ -44,12 +47,40 @@ def read_id(text: str) -> TaskId:
     return TaskId(int(text))
 
 
-def read_pair(text: str) -> tuple[str, str]:
-    """A name and a value: NAME=VALUE."""
+def read_name(text: str) -> "TaskId | str":
+    """The id of a task, its key, or the GUID of a job."""
+    return read_id(text) if text.isascii() and text.isdecimal() else text
+
+
+async def find_task(engine: "Engine", name: "TaskId | str") -> TaskId:
+    """The task that is meant; TaskNotFound if no task has this key or GUID."""
+    from ganger.core.errors import TaskNotFound
+    from ganger.engine.store import Query
+    from ganger.wire.jobs.words import read_guid
+
+    if isinstance(name, int):
+        return name
+    found = read_guid((await engine.store.directory()).tag, name)
+    if found is None and name.isprintable():
+        found = next((task.id for task in (await engine.find(Query(key=name, most=1))).tasks), None)
+    if found is None:
+        raise TaskNotFound(f"no task has the id or the key {name!r:.80}", key=name[:200])
+    return found
+
+
+def read_variable(text: str) -> tuple[str, str]:
+    """A variable for a command: NAME=VALUE, or NAME with the value that it has here."""
+    from ganger.assembly.settings import find_surroundings
+
     name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
-    return name, value
+    if not name:
+        raise click.BadParameter(f"{text!r} is neither NAME=VALUE nor NAME")
+    if equals:
+        return name, value
+    here = find_surroundings()
+    if name not in here:
+        raise click.BadParameter(f"there is no variable {name} here: write {name}=VALUE")
+    return name, here[name]
 
 
 STATUS_WORDS: Final = (*(status.name.lower() for status in Status), *_GROUPS)

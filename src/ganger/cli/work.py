@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ganger.cli.printing import print_json, tell
-from ganger.cli.words import read_duration, read_pair
+from ganger.cli.words import read_duration, read_variable
 
 if TYPE_CHECKING:
     from ganger.engine.store import Submitted
@@ -20,6 +20,7 @@ PLAIN: Final[dict[str, Any]] = {
     "once": False,
     "parents": (),
     "labels": (),
+    "stdin": None,
     "description": None,
 }
 """What is meant by those who have no option for it."""
@@ -33,13 +34,27 @@ _ONE: Final = (
     click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill it after so long."),
     click.option("--retries", type=click.IntRange(0), metavar="N", help="Try so many times again after a failure."),
     click.option("--cwd", type=click.Path(), help="The folder it runs in (default: this one)."),
-    click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to its environment."),
+    click.option(
+        "--env",
+        type=read_variable,
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Add to its environment; NAME alone takes the value from here.",
+    ),
+    click.option("--stdin", metavar="FILE", help="What it reads: a file, or - for what comes in here."),
+    click.option("--label", "labels", multiple=True, help="Only on nodes with this label; repeatable."),
 )
 _EACH: Final = (
     click.option("--timeout", type=read_duration, metavar="DURATION", help="Kill each after so long."),
     click.option("--retries", type=click.IntRange(0), metavar="N", help="Try each so often again after a failure."),
     click.option("--cwd", type=click.Path(), help="The folder they run in (default: this one)."),
-    click.option("--env", type=read_pair, multiple=True, metavar="NAME=VALUE", help="Add to their environment."),
+    click.option(
+        "--env",
+        type=read_variable,
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Add to their environment; NAME alone takes the value from here.",
+    ),
 )
 _NAMED: Final = (
     click.option("--key", help="A name that only one task may have; refused if another has it."),
@@ -75,6 +90,52 @@ def check_work(given: dict[str, Any]) -> None:
         raise click.UsageError("give either a command after -- or a script with --shell")
     if given.get("once") and given["key"] is None:
         raise click.UsageError("--once needs a --key")
+
+
+def read_stdin(place: str | None, *, offered: bool = False) -> str | None:
+    """What a command is to read: a file, `-` for standard input, None for nothing.
+
+    With `offered`, standard input is taken without being asked for, if it is a file or a pipe.
+    """
+    if place is None and not (offered and _is_offered()):
+        return None
+    body = _read_here() if place in {None, "-"} else _read_file(str(place))
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise click.UsageError(
+            "what a command reads is kept as UTF-8, and this is none: name a file to it instead"
+        ) from None
+
+
+def _is_offered() -> bool:
+    import os
+    import stat
+    import sys
+
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _read_here() -> bytes:
+    import select
+    import sys
+
+    if not select.select([sys.stdin], [], [], 1)[0]:
+        tell("reading standard input to its end; `</dev/null` gives it none")
+    return sys.stdin.buffer.read()
+
+
+def _read_file(place: str) -> bytes:
+    from pathlib import Path
+
+    try:
+        return Path(place).read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"--stdin {place}: {error.strerror}") from None
 
 
 def print_made(made: "Submitted", key: str | None, as_json: bool) -> None:

@@ -38,13 +38,17 @@ def worker(words: tuple[str, ...], slots: int, protocol: str, **given: Any) -> N
 
 
 def _choose_solver(words: tuple[str, ...]) -> "Solver":
+    import shutil
     from pathlib import Path
 
     from ganger.assembly.work import is_function, load_function
     from ganger.client.jobs.solving import FunctionSolver, ProgramSolver
+    from ganger.core.errors import BadInput
 
     if len(words) == 1 and is_function(words[0]):
         return FunctionSolver(load_function(words[0], Path.cwd()))
+    if shutil.which(words[0]) is None:
+        raise BadInput(f"there is no program {words[0]!r:.80} that could be run here", field="program")
     return ProgramSolver(words)
 
 
@@ -55,7 +59,15 @@ def _hire(place: "Place", solver: "Solver", slots: int, protocol: str) -> "list[
 
     if protocol == "2":
         return [LastingWorker(place, solver, tell, slots)]
-    return [JobWorker(place, solver, tell) for _ in range(slots)]
+    told: set[str] = set()
+
+    def tell_once(text: str) -> None:
+        """Several connections say the same."""
+        if text not in told:
+            tell(text)
+        told.add(text)
+
+    return [JobWorker(place, solver, tell_once) for _ in range(slots)]
 
 
 async def _work(place: "Place", solver: "Solver", slots: int, protocol: str) -> None:
@@ -82,7 +94,6 @@ async def _work(place: "Place", solver: "Solver", slots: int, protocol: str) -> 
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, end)
-    tell(f"takes jobs at {place.address}; stop it with Ctrl-C")
     try:
         await working
     except asyncio.CancelledError:

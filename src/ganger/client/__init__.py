@@ -7,7 +7,7 @@ from ganger.client.function import Function
 from ganger.client.graph import Condition, Graph, GraphTask
 from ganger.client.groups import Choice, Group
 from ganger.client.handle import AsyncHandle, Handle, TaskFailed
-from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, Transport, Why
+from ganger.client.transport import Draft, Piece, Plan, Reason, Synced, TaskEvent, Transport, Why
 from ganger.core.errors import TaskHeld
 from ganger.core.signals import Cancel, Retry, Snooze
 
@@ -30,6 +30,7 @@ __all__ = [
     "Retry",
     "Snooze",
     "Synced",
+    "TaskEvent",
     "TaskFailed",
     "TaskHeld",
     "Transport",

@@ -1,7 +1,7 @@
 """An app: where functions become tasks, and from where tasks are submitted."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, overload
@@ -14,13 +14,15 @@ from ganger.client.graph import Graph, Parents
 from ganger.client.groups import Calls, Choice, ChoiceParts, Group, GroupParts
 from ganger.client.handle import AsyncHandle, Handle
 from ganger.client.options import CommandWishes, Options, Wishes, refuse_strangers
+from ganger.client.queues import QueueWishes, read_wishes
 from ganger.client.schedules import Check, FunctionTiming, ScheduleDecorator, Timetable, Timing, read_timing
-from ganger.client.transport import Draft, Synced, Transport
+from ganger.client.tail import EventTail
+from ganger.client.transport import Draft, Synced, TaskEvent, Transport
 from ganger.core import names
 from ganger.core.ids import TaskId
 from ganger.core.schedule import Schedule
 from ganger.core.schedule import check as check_schedule
-from ganger.core.span import Span, to_ms
+from ganger.core.span import Span, to_ms, to_seconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,18 +102,20 @@ class App:
         """A handle of a task that is known by its id."""
         return Handle(self.bridge, TaskId(task))
 
-    def wait(self, handles: Handles, timeout: float | None = None, *, through_hold: bool = False) -> bool:
-        """Wait until all of these have ended: True; or until the time (seconds) is up: False.
+    def wait(self, handles: Handles, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until all of these have ended: True; or until the time is up: False.
 
         Raises TaskHeld when all that have not ended are held, unless `through_hold`.
         """
         ids = [handle.id for handle in handles]
-        return self.bridge.run(lambda transport: transport.wait(ids, timeout, through_hold=through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        return self.bridge.run(lambda transport: transport.wait(ids, seconds, through_hold=through_hold))
 
-    async def async_wait(self, handles: Handles, timeout: float | None = None, *, through_hold: bool = False) -> bool:
+    async def async_wait(self, handles: Handles, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
         """As `wait`, from async code."""
         ids = [handle.id for handle in handles]
-        return await self.bridge.arun(lambda transport: transport.wait(ids, timeout, through_hold=through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        return await self.bridge.arun(lambda transport: transport.wait(ids, seconds, through_hold=through_hold))
 
     def command(self, argv: Sequence[str], **wishes: Unpack[CommandWishes]) -> Handle[int]:
         """Submit a program and its arguments, to be run without a shell."""
@@ -191,6 +195,34 @@ class App:
         async with self.graph() as graph:
             parts = ChoiceParts(graph, graph.wait_until(parents=parents, **question), then, otherwise)
         return parts.choice()
+
+    def set_queue(self, name: str, **wishes: Unpack[QueueWishes]) -> None:
+        """Make a queue if it is not there, and say how its tasks are handed out; what is not given stays as it is."""
+        changes = read_wishes(wishes)
+        self.bridge.run(lambda transport: transport.set_queue(name, changes))
+
+    async def async_set_queue(self, name: str, **wishes: Unpack[QueueWishes]) -> None:
+        """As `set_queue`, from async code."""
+        changes = read_wishes(wishes)
+        await self.bridge.arun(lambda transport: transport.set_queue(name, changes))
+
+    def events(self, after: int | None = None) -> Generator[TaskEvent, None, None]:
+        """What happens, as it happens, for ever: behind this position, or from now on."""
+        tail = EventTail(after)
+        try:
+            while True:
+                yield self.bridge.run(tail.take)
+        finally:
+            self.bridge.run(tail.close)
+
+    async def async_events(self, after: int | None = None) -> AsyncGenerator[TaskEvent, None]:
+        """As `events`, from async code. Close it when leaving early."""
+        tail = EventTail(after)
+        try:
+            while True:
+                yield await self.bridge.arun(tail.take)
+        finally:
+            await self.bridge.arun(tail.close)
 
     def cron(self, text: str, **said: Unpack[FunctionTiming]) -> ScheduleDecorator:
         """Declare that a function is called at these times: `@app.cron("30 2 * * *", tz="Europe/Berlin")`.

@@ -18,6 +18,7 @@ from ganger.core import expression
 from ganger.core.errors import BadInput, BadNumber
 from ganger.core.span import Span, to_ms
 from ganger.core.task import Kind, OnConflict
+from ganger.wire.questions import check_path, check_probe
 from ganger.wire.specs import (
     AfterDelay,
     AtTime,
@@ -40,7 +41,7 @@ class Question(TypedDict, total=False):
 
     `file`, `gone`: an absolute path is there, or is not. `port`: a host and a TCP port that accepts. `url`: a GET is
     answered, with `status` if that is given, else any 2xx. `command`: it exits with 0, within `timeout` and in `cwd`.
-    `at`: from this moment on, a datetime with a zone or ms since 1970. `delay`: so long after its parents.
+    `at`: from this moment on, a datetime with a zone or seconds since 1970. `delay`: so long after its parents.
     `expression`: over the results of its parents. `requires`: labels of the nodes that may ask.
     """
 
@@ -49,7 +50,7 @@ class Question(TypedDict, total=False):
     port: tuple[str, int]
     url: str
     command: Sequence[str]
-    at: datetime | int
+    at: datetime | float
     delay: Span
     expression: str
     status: int
@@ -81,7 +82,7 @@ def when(**question: Unpack[Question]) -> Call[None]:
 def wait_until(**question: Unpack[Wait]) -> Call[None]:
     """Ask until it is true. At the deadline it fails, or its `otherwise` children go on if it has some."""
     refuse_strangers(question, Wait)
-    every = to_ms(question.get("every", 1_000), "every")
+    every = to_ms(question.get("every", 1), "every")
     return _call(question, ConditionSpec(ask(question), every=every, deadline=_deadline(question)))
 
 
@@ -91,7 +92,7 @@ def _deadline(question: Mapping[str, Any]) -> int | None:
         return None
     deadline = to_ms(given, "deadline")
     if deadline < 0:
-        raise BadNumber(f"deadline is {deadline} ms; give 0 or more", field="deadline")
+        raise BadNumber(f"deadline is {given!r:.40}; give 0 or more", field="deadline")
     return deadline
 
 
@@ -110,11 +111,16 @@ def ask(question: Mapping[str, Any]) -> Probe:
     """The one question among the keywords. BadInput: there is none, or more than one, or it can never be asked."""
     asked = [name for name in QUESTIONS if question.get(name) is not None]
     if len(asked) != 1:
-        raise BadInput(f"a condition asks one thing: give one of {', '.join(QUESTIONS)}, not {asked or 'none'}")
+        given = ", ".join(asked) or "none"
+        raise BadInput(f"a condition asks one thing: give one of {', '.join(QUESTIONS)}, not {given}")
     for name, owner in _ONLY_WITH.items():
         if name in question and owner not in asked:
             raise BadInput(f"{name} goes with {owner}, not with {asked[0]}", field=name)
-    return _MAKERS[asked[0]](question)
+    probe = _MAKERS[asked[0]](question)
+    if not isinstance(probe, Expression):
+        # An expression may name tasks of its graph, which are known by numbers later on.
+        check_probe(probe)
+    return probe
 
 
 def _file(question: Mapping[str, Any]) -> Probe:
@@ -127,8 +133,7 @@ def _gone(question: Mapping[str, Any]) -> Probe:
 
 def _absolute(path: str | Path, field: str) -> str:
     text = os.fspath(path)
-    if not os.path.isabs(text) or "\0" in text:
-        raise BadInput(f"{text!r:.80} is no absolute path: a node asks, from a folder of its own", field=field)
+    check_path(text, field)
     return text
 
 
@@ -148,13 +153,15 @@ def _command(question: Mapping[str, Any]) -> Probe:
     if isinstance(argv, str) or not argv:
         raise BadInput("a command is a list of a program and its arguments", field="command")
     cwd = None if (folder := question.get("cwd")) is None else _absolute(folder, "cwd")
-    return CommandExits([str(part) for part in argv], to_ms(question.get("timeout", 30_000), "timeout"), cwd)
+    return CommandExits([str(part) for part in argv], to_ms(question.get("timeout", 30), "timeout"), cwd)
 
 
 def _at(question: Mapping[str, Any]) -> Probe:
     at = question["at"]
-    if not isinstance(at, datetime):
+    if isinstance(at, int | float):
         return AtTime(to_ms(at, "at"))
+    if not isinstance(at, datetime):
+        raise BadInput(f"at is {at!r:.80}; give a datetime with a time zone, or seconds since 1970", field="at")
     if at.tzinfo is None:
         raise BadInput("at is a datetime without a time zone: say whose clock, as in at.astimezone()", field="at")
     return AtTime(round(at.timestamp() * 1000))

@@ -5,13 +5,16 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack, get_type_hints
+from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, Unpack
 
 from ganger.client.calls import Call, Sender, draw_outline
 from ganger.client.handle import AsyncHandle, Handle
 from ganger.client.options import Options, Wishes
+from ganger.client.references import Referable, Reference
 from ganger.core.errors import BadInput
+from ganger.core.registered import Registered
 from ganger.core.task import Kind, NewTask
+from ganger.wire.arguments import Parameters, check_call, read_parameters, spell_arguments
 from ganger.wire.specs import FunctionSpec
 
 P = ParamSpec("P")
@@ -33,7 +36,7 @@ class _Mappable(Protocol[X_contra, T_co]):
     def find_sender(self) -> Sender: ...
 
 
-class Function(Generic[P, R, T]):
+class Function(Registered, Generic[P, R, T]):
     """A function of an app. Called, it is what it was; `delay` and `enqueue` submit a call of it as a task.
 
     R is what a call here returns and T what the task results in: they differ for async functions.
@@ -66,9 +69,15 @@ class Function(Generic[P, R, T]):
         return self.prepare(list(args), kwargs)
 
     def prepare(self, args: list[Any], kwargs: dict[str, Any]) -> Call[T]:
-        """The call as a value, its arguments unchecked: some may be results of other tasks."""
-        spec = FunctionSpec(self.path, args, kwargs, self._mode)
-        return Call(Kind.FUNCTION, spec, self._options, self._returns, self._outline)
+        """The call as a value; results of other tasks may be among its arguments.
+
+        Raises TypeError if the function cannot take them, BadInput if one of them cannot be sent.
+        """
+        parameters = self._parameters
+        check_call(parameters, args, kwargs)
+        placed, named = spell_arguments(parameters, args, kwargs, keep=(Referable, Reference))
+        spec = FunctionSpec(self.path, placed, named, self._mode)
+        return Call(Kind.FUNCTION, spec, self._options, parameters.returns, self._outline)
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Submit a call; it is stored when this returns."""
@@ -103,12 +112,8 @@ class Function(Generic[P, R, T]):
         return draw_outline(Kind.FUNCTION, self._options)
 
     @functools.cached_property
-    def _returns(self) -> Any:
-        try:
-            return get_type_hints(self._call).get("return", Any)
-        except (TypeError, NameError, AttributeError):
-            # An annotation that cannot be resolved: the result goes as JSON has it.
-            return Any
+    def _parameters(self) -> Parameters:
+        return read_parameters(self._call)
 
 
 def find_path(call: Callable[..., Any]) -> str:

@@ -8,6 +8,7 @@ from ganger.client.calls import Call
 from ganger.client.function import Function
 from ganger.client.graph import Condition, Graph, GraphTask
 from ganger.client.handle import AsyncHandle, Handle
+from ganger.core.span import Span, to_seconds
 
 T = TypeVar("T")
 Calls = Call[Any] | Iterable[Call[Any]]
@@ -34,21 +35,23 @@ class Group(Generic[T]):
         self.members = tuple(members)
         self.then = then
 
-    def wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
-        """Wait until all have ended: True; or until the time (seconds) is up: False. TaskHeld: see `Handle.wait`."""
-        return self._bridge.run(lambda transport: transport.wait(self._ids, timeout, through_hold=through_hold))
+    def wait(self, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until all have ended: True; or until the time is up: False. TaskHeld: see `Handle.wait`."""
+        seconds = to_seconds(timeout, "timeout")
+        return self._bridge.run(lambda transport: transport.wait(self._ids, seconds, through_hold=through_hold))
 
-    async def async_wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
+    async def async_wait(self, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
         """As `wait`, from async code."""
-        return await self._bridge.arun(lambda transport: transport.wait(self._ids, timeout, through_hold=through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        return await self._bridge.arun(lambda transport: transport.wait(self._ids, seconds, through_hold=through_hold))
 
-    def results(self, timeout: float | None = None, *, through_hold: bool = False) -> list[T]:
+    def results(self, timeout: Span | None = None, *, through_hold: bool = False) -> list[T]:
         """What they returned, in their order; raises for the first that did not succeed."""
         if not self.wait(timeout, through_hold=through_hold):
             raise TimeoutError(f"the group {self.handle.id} has not ended within {timeout} s")
         return [member.result() for member in self.members]
 
-    async def async_results(self, timeout: float | None = None, *, through_hold: bool = False) -> list[T]:
+    async def async_results(self, timeout: Span | None = None, *, through_hold: bool = False) -> list[T]:
         """As `results`, from async code."""
         if not await self.async_wait(timeout, through_hold=through_hold):
             raise TimeoutError(f"the group {self.handle.id} has not ended within {timeout} s")

@@ -1,6 +1,7 @@
 """A task that was submitted, in the hands of whoever wants to know what becomes of it."""
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -11,9 +12,11 @@ from ganger.client.tail import Tail
 from ganger.client.transport import Transport, Why
 from ganger.core.errors import BadInput, TaskNotFound
 from ganger.core.ids import TaskId
-from ganger.core.state import Status, status_of
+from ganger.core.span import Span, to_seconds
+from ganger.core.state import LEASED, Status, status_of
 from ganger.core.task import Kind, Task
-from ganger.wire import floats
+from ganger.wire import values
+from ganger.wire.unreadable import UNREADABLE
 
 T = TypeVar("T")
 _STREAMS: Final = ("stdout", "stderr", "log")
@@ -67,19 +70,21 @@ class AsyncHandle(Referable, Generic[T]):
     def __await__(self) -> Generator[Any, None, T]:
         return self.result().__await__()
 
-    async def wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
-        """Wait until it has ended: True; or until the time (seconds) is up: False.
+    async def wait(self, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until it has ended: True; or until the time is up: False.
 
         Raises TaskHeld when it is held, because that may last for ever, unless `through_hold`.
         """
-        return await self._bridge.arun(lambda transport: transport.wait([self.id], timeout, through_hold=through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        return await self._bridge.arun(lambda transport: transport.wait([self.id], seconds, through_hold=through_hold))
 
-    async def result(self, timeout: float | None = None, *, through_hold: bool = False) -> T:
-        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound.
+    async def result(self, timeout: Span | None = None, *, through_hold: bool = False) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time is up first, TaskNotFound.
 
         Raises TaskHeld when it is held, unless `through_hold`.
         """
-        body = await self._bridge.arun(lambda transport: _read_result(transport, self.id, timeout, through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        body = await self._bridge.arun(lambda transport: _read_result(transport, self.id, seconds, through_hold))
         return _convert(body, self._returns)  # type: ignore[no-any-return]
 
     async def task(self) -> Task:
@@ -146,19 +151,21 @@ class Handle(Referable, Generic[T]):
         """The same task, for async code."""
         return AsyncHandle(self._bridge, self.id, self._returns)
 
-    def wait(self, timeout: float | None = None, *, through_hold: bool = False) -> bool:
-        """Wait until it has ended: True; or until the time (seconds) is up: False.
+    def wait(self, timeout: Span | None = None, *, through_hold: bool = False) -> bool:
+        """Wait until it has ended: True; or until the time is up: False.
 
         Raises TaskHeld when it is held, because that may last for ever, unless `through_hold`.
         """
-        return self._bridge.run(lambda transport: transport.wait([self.id], timeout, through_hold=through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        return self._bridge.run(lambda transport: transport.wait([self.id], seconds, through_hold=through_hold))
 
-    def result(self, timeout: float | None = None, *, through_hold: bool = False) -> T:
-        """What it returned. Raises TaskFailed, TimeoutError if the time (seconds) is up first, TaskNotFound.
+    def result(self, timeout: Span | None = None, *, through_hold: bool = False) -> T:
+        """What it returned. Raises TaskFailed, TimeoutError if the time is up first, TaskNotFound.
 
         Raises TaskHeld when it is held, unless `through_hold`.
         """
-        body = self._bridge.run(lambda transport: _read_result(transport, self.id, timeout, through_hold))
+        seconds = to_seconds(timeout, "timeout")
+        body = self._bridge.run(lambda transport: _read_result(transport, self.id, seconds, through_hold))
         return _convert(body, self._returns)  # type: ignore[no-any-return]
 
     def task(self) -> Task:
@@ -205,7 +212,7 @@ async def _look(transport: Transport, task: TaskId) -> Task:
 
 async def _read_result(transport: Transport, task: TaskId, timeout: float | None, through_hold: bool) -> bytes:
     if not await transport.wait([task], timeout, through_hold=through_hold):
-        raise TimeoutError(f"task {task} has not ended within {timeout} s")
+        raise TimeoutError(f"task {task} has not ended within {timeout:g} s: {await _tell_why(transport, task)}")
     found = await _look(transport, task)
     if found.status != Status.SUCCEEDED:
         raise TaskFailed(task, found.status, found.reason, await _read_exit(transport, found))
@@ -213,6 +220,12 @@ async def _read_result(transport: Transport, task: TaskId, timeout: float | None
     while (piece := await transport.read_data(task, "result", len(body))).body:
         body += piece.body
     return bytes(body)
+
+
+async def _tell_why(transport: Transport, task: TaskId) -> str:
+    """Where it is, and what keeps it there, in a line."""
+    why = await transport.explain(task)
+    return "; ".join([f"it is {why.status}", *(reason.sentence for reason in why.reasons)])
 
 
 async def _read_exit(transport: Transport, found: Task) -> int | None:
@@ -224,11 +237,21 @@ async def _read_exit(transport: Transport, found: Task) -> int | None:
 
 
 async def _read_logs(transport: Transport, task: TaskId, stream: str | None) -> str:
+    if (await _look(transport, task)).status in LEASED:
+        return await _read_so_far(transport, task, _STREAMS if stream is None else (stream,))
     if stream is not None:
         return await _read_stream(transport, task, stream)
     if mixed := await _read_stream(transport, task, _MIXED):
         return mixed
     return "".join([await _read_stream(transport, task, one) for one in _STREAMS])
+
+
+async def _read_so_far(transport: Transport, task: TaskId, streams: Sequence[str]) -> str:
+    bodies = {stream: bytearray() for stream in streams}
+    async with aclosing(transport.follow_output(task, streams, so_far=True)) as pieces:
+        async for stream, body in pieces:
+            bodies[stream] += body
+    return "".join(body.decode("utf-8", "backslashreplace") for body in bodies.values())
 
 
 async def _read_stream(transport: Transport, task: TaskId, stream: str) -> str:
@@ -241,12 +264,11 @@ async def _read_stream(transport: Transport, task: TaskId, stream: str) -> str:
 def _convert(body: bytes, returns: Any) -> Any:
     """The result from JSON, in the type that the function says it returns if that is one that can be made."""
     try:
-        value = msgspec.json.decode(body) if body else None
-        value = floats.read(value) if floats.has_words(body) else value
-    except msgspec.DecodeError as error:
+        value = values.decode(body)
+    except UNREADABLE as error:
         raise BadInput(f"the result is not JSON: {error}") from None
     try:
-        return msgspec.convert(value, returns)
+        return values.convert(value, returns)
     except (TypeError, msgspec.ValidationError):
         # A type that nobody can build from JSON, or an annotation that the function does not keep.
         return value

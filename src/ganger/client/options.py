@@ -40,7 +40,8 @@ PLAIN: Final = Options()
 class Wishes(TypedDict, total=False):
     """The options as keywords.
 
-    `priority`: smaller is sooner. `delay`: not before that time from now. `key`: no two tasks have the same one; with
+    Times are seconds, timedeltas or texts such as "5m". `priority`: smaller is sooner. `delay`: not before that time
+    from now. `key`: no two tasks have the same one; with
     on_conflict `return` the task that has it is given back, with `refuse` DuplicateKey is raised. `retries`: how often
     a failed one is tried again, or a whole policy; None leaves it to the queue. `timeout`: for one attempt.
     `limit_key` is the concurrency key; `requires` are labels that the node must have.
@@ -67,7 +68,7 @@ class Surrounds:
     stdin: str | None = None
     merge: bool = False
     limits: Limits = NO_LIMITS
-    grace: Span = 5_000
+    grace: Span = 5
 
     def spell(self) -> dict[str, Any]:
         """The fields as the spec of a command has them."""

@@ -30,6 +30,7 @@ from ganger.client.calls import Call, draft
 from ganger.client.transport import Draft
 from ganger.core.clock import Entropy
 from ganger.core.errors import BadInput, Conflict, GangerError
+from ganger.core.span import Span, to_seconds
 from ganger.wire.letters import read_letter, write_letter
 
 TABLE: Final = """CREATE TABLE IF NOT EXISTS ganger_outbox (
@@ -97,16 +98,17 @@ class Relay:
         self._delete = _DELETE.replace("?", mark)
         self._set_aside = _SET_ASIDE.replace("?", mark)
 
-    def run(self, stop: threading.Event, every: float = 1.0) -> None:
-        """Move rows until told to stop; with nothing to move, look again after so many seconds.
+    def run(self, stop: threading.Event, every: Span = 1.0) -> None:
+        """Move rows until told to stop; with nothing to move, look again after so long.
 
         Raises what the driver raises, and StoreError: no row is lost by it, so start the process again.
         """
+        pause = to_seconds(every, "every")
         with closing(self._connect()) as connection:
             self._refuse_own_file(connection)
             while not stop.is_set():
                 if not self.move(connection):
-                    stop.wait(every)
+                    stop.wait(pause)
 
     def move(self, connection: Connection) -> int:
         """Move some rows; how many were dealt with. A row that can never be a task is set aside with the reason."""

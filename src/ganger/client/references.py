@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ganger.core.errors import BadInput
-from ganger.wire import floats
+from ganger.wire import values
 from ganger.wire.specs import FunctionSpec, Spec, decode
 
 MARK: Final = "$task"
@@ -49,7 +49,7 @@ def encode(spec: Spec) -> Encoded:
 def encode_plainly(spec: Spec) -> bytes | None:
     """The spec as JSON, if it asks for no results and has nothing that JSON does not know."""
     try:
-        return floats.encode(spec)
+        return values.encode(spec)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
 
@@ -66,7 +66,7 @@ def _encode_looking(spec: Spec) -> Encoded:
         return {MARK: source.number}
 
     try:
-        body = floats.encode(spec, replace)
+        body = values.encode(spec, replace)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise BadInput(f"the arguments are not JSON: {error}; send plain values, or write them to a file") from None
     return Encoded(body, tuple(dict.fromkeys(sources)))

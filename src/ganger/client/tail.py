@@ -1,10 +1,10 @@
-"""What a task prints, as it comes, on its way through a bridge: each piece is asked for by itself."""
+"""Output of a task, and events, as they come, on their way through a bridge: each piece is asked for by itself."""
 
 import codecs
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from ganger.client.transport import Transport
+from ganger.client.transport import TaskEvent, Transport
 from ganger.core.ids import TaskId
 
 _DECODER: Final = codecs.getincrementaldecoder("utf-8")
@@ -32,3 +32,22 @@ class Tail:
         """Read no more."""
         if self._pieces is not None:
             await self._pieces.aclose()
+
+
+class EventTail:
+    """The events behind a position."""
+
+    def __init__(self, after: int | None) -> None:
+        self._after = after
+        self._events: AsyncGenerator[TaskEvent, None] | None = None
+
+    async def take(self, transport: Transport) -> TaskEvent:
+        """The next one, as soon as there is one."""
+        if self._events is None:
+            self._events = transport.follow_events(self._after)
+        return await anext(self._events)
+
+    async def close(self, transport: Transport) -> None:
+        """Read no more."""
+        if self._events is not None:
+            await self._events.aclose()

@@ -4,8 +4,9 @@ Every operation is async and belongs to the event loop in which the transport wa
 `core.errors`. A cancelled call may have been carried out or not.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 from ganger.core.ids import TaskId
 from ganger.core.schedule import Schedule
@@ -65,6 +66,19 @@ class Why(NamedTuple):
     reasons: tuple[Reason, ...]
 
 
+class TaskEvent(NamedTuple):
+    """One fact about some tasks of one queue, or about a queue or a node: then there are no `tasks`.
+
+    Keep the `position` of the last one that was dealt with: from there on the next are read.
+    """
+
+    position: int
+    at: datetime
+    fact: str
+    queue: str | None
+    tasks: tuple[TaskId, ...]
+
+
 class Transport(Protocol):
     """What the SDK needs of an engine."""
 
@@ -103,8 +117,12 @@ class Transport(Protocol):
         """A part of an output stream of the newest attempt that has some."""
         ...
 
-    def follow_output(self, task: TaskId, streams: Sequence[str]) -> AsyncGenerator[tuple[str, bytes], None]:
+    def follow_output(
+        self, task: TaskId, streams: Sequence[str], *, so_far: bool = False
+    ) -> AsyncGenerator[tuple[str, bytes], None]:
         """What the newest attempt and those after it write to these streams, as it comes, until the task has ended.
+
+        With `so_far` it ends sooner: when what has been written by now is read.
 
         Each piece with the name of its stream; in each stream every byte once and in its order. Whoever reads slowly
         slows nobody. Close it when leaving early. Raises TaskNotFound.
@@ -117,6 +135,17 @@ class Transport(Protocol):
 
     async def kill(self, ids: Sequence[TaskId]) -> list[TaskId]:
         """Have those that run killed and those that wait cancelled; returns those that had not ended."""
+        ...
+
+    async def set_queue(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Make the queue if it is not there, and change these fields of its policy; `becomes` is a queue's name.
+
+        Idempotent. Raises BadInput and its kin, Conflict (two queues bear the name), QueueNotFound (`becomes`).
+        """
+        ...
+
+    def follow_events(self, after: int | None) -> AsyncGenerator[TaskEvent, None]:
+        """The events behind this position (None: from now on) in their order, for ever. Close it when leaving early."""
         ...
 
     async def sync_schedules(self, plans: Sequence[Plan], owner: str, *, remove: bool) -> Synced:

@@ -9,10 +9,11 @@ GangerError
 ├── Conflict            the request is right, the state of things is not
 │   ├── DuplicateKey  WrongStatus  StaleLease  StalePage  TaskHeld  QueueAmbiguous  QueueInUse
 │   └── NodeTaken  NodeGone
-├── TurnedAway          NotAuthenticated  NotAllowed  TooManyRequests  TooSlow
+├── TurnedAway          NotAuthenticated  NotAllowed  NotRegistered  TooManyRequests  TooSlow
 ├── Damage              BlobCorrupt  AuditBroken  MigrationChanged
 └── StoreError          the store cannot serve
-    ├── StoreFull  StoreBroken  StoreClosed  StoreUnavailable  ForkedHandle
+    ├── StoreFull  StoreBroken  StoreClosed  ForkedHandle
+    ├── StoreUnavailable  StoreReplaced
     └── StoreNotADatabase  StoreReadOnly  StoreNewerVersion  StoreOnNetworkFilesystem  StoreMissingFolder
         FormatTooNew
 """
@@ -153,6 +154,10 @@ class NotAllowed(TurnedAway):
     code = "not_allowed"
 
 
+class NotRegistered(NotAllowed):
+    code = "not_registered"
+
+
 class TooManyRequests(TurnedAway):
     code = "too_many_requests"
 
@@ -195,6 +200,10 @@ class StoreClosed(StoreError):
 
 class StoreUnavailable(StoreError):
     code = "store_unavailable"
+
+
+class StoreReplaced(StoreUnavailable):
+    code = "store_replaced"
 
 
 class ForkedHandle(StoreError):

@@ -18,12 +18,13 @@ could reach out, loop, or grow: the work is bounded by the length of the text.
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ganger.core.errors import BadInput
 
 LONGEST: Final = 2_000
+_SHOWN: Final = 20
 
 
 class Parent(NamedTuple):
@@ -34,10 +35,45 @@ class Parent(NamedTuple):
 
 
 def check(text: str) -> None:
-    """Refuse with BadInput what is not an expression of this language."""
-    for node in ast.walk(_parse(text)):
-        if not isinstance(node, _KNOWN) or (isinstance(node, ast.Name) and node.id != "parent"):
-            raise _foreign(node)
+    """Refuse with BadInput what is not an expression of this language, whatever the parents will be."""
+    try:
+        _check(_parse(text))
+    except RecursionError:
+        raise BadInput("the expression is nested too deeply") from None
+
+
+def _check(node: ast.expr) -> None:
+    match node:
+        case ast.Attribute(value=ast.Name(id="parent"), attr="status" | "result"):
+            return
+        case ast.Attribute(value=ast.Subscript(value=ast.Name(id="parent"), slice=number), attr="status" | "result"):
+            _check_number(number)
+        case ast.Attribute():
+            raise BadInput("only a parent has parts with a dot: its status and its result, as in parent[22].result")
+        case ast.Name(id="parent") | ast.Subscript(value=ast.Name(id="parent")):
+            raise BadInput("a parent is no value: ask for its status or its result, as in parent[22].result")
+        case ast.Constant():
+            _constant(node, {})
+        case _:
+            _check_parts(node)
+
+
+def _check_number(number: ast.expr) -> None:
+    match number:
+        case ast.Constant(value=int(found)) | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(found))):
+            if not isinstance(found, bool):
+                return
+    raise BadInput("a parent is named by a number in brackets: its id, or -n for the n-th")
+
+
+def _check_parts(node: ast.expr) -> None:
+    if type(node) not in _EVALUATORS:
+        raise _foreign(node)
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.expr):
+            _check(part)
+        elif not isinstance(part, _SIGNS):
+            raise _foreign(part)
 
 
 def names_results(text: str) -> bool:
@@ -89,8 +125,11 @@ def _parse(text: str) -> ast.expr:
         raise BadInput(f"the expression has {len(text)} characters; use at most {LONGEST}", size=len(text))
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BadInput(f"the expression {text!r:.80} cannot be read: {error}") from None
+    except SyntaxError as error:
+        place = f": look at character {error.offset}" if error.offset else ""
+        raise BadInput(f"the expression {text!r:.80} cannot be read{place}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise BadInput(f"the expression {text!r:.80} cannot be read") from None
 
 
 def _value(node: ast.expr, parents: Mapping[int, Parent]) -> Any:
@@ -101,7 +140,19 @@ def _value(node: ast.expr, parents: Mapping[int, Parent]) -> Any:
 
 
 def _foreign(node: ast.AST) -> BadInput:
-    return BadInput(f"an expression holds no {type(node).__name__.lower()}: only parents, constants and comparisons")
+    word = _FOREIGN.get(type(node), "such thing")
+    return BadInput(f"an expression holds no {word}: only parents, constants and comparisons")
+
+
+_FOREIGN: Final[dict[type[ast.AST], str]] = {
+    ast.Call: "call",
+    ast.BinOp: "arithmetic",
+    ast.Name: "name but parent",
+    ast.IfExp: "if",
+    ast.Lambda: "function",
+    ast.JoinedStr: "text with gaps",
+    ast.Slice: "slice",
+}
 
 
 def _constant(node: ast.Constant, _: Mapping[int, Parent]) -> Any:
@@ -184,12 +235,8 @@ def _named(number: Any, parents: Mapping[int, Parent]) -> Parent:
     if -len(ids) <= number < 0:
         return parents[ids[-number - 1]]
     if number not in parents:
-        raise BadInput(f"{number} is not one of its parents {_shown(ids)}", parent=number)
+        raise BadInput(f"{number} is not one of its parents {', '.join(map(str, ids[:_SHOWN]))}", parent=number)
     return parents[number]
-
-
-def _shown(ids: Iterable[int]) -> list[int]:
-    return list(ids)[:20]
 
 
 _RELATIONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
@@ -210,6 +257,4 @@ _EVALUATORS: Final[dict[type[ast.expr], Callable[[Any, Mapping[int, Parent]], An
     ast.Subscript: _subscript,
     ast.Attribute: _attribute,
 }
-_KNOWN: Final = (
-    *_EVALUATORS, *_RELATIONS, ast.Name, ast.And, ast.Or, ast.Not, ast.USub, ast.Load,
-)  # fmt: skip
+_SIGNS: Final = (*_RELATIONS, ast.And, ast.Or, ast.Not, ast.USub, ast.Load)

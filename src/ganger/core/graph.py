@@ -15,7 +15,7 @@ from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple, Protocol
 
-from ganger.core.errors import CycleFound
+from ganger.core.errors import CycleFound, WrongStatus
 from ganger.core.state import Status
 
 SKIPPED = "skipped"
@@ -30,6 +30,10 @@ class On(StrEnum):
     FAILED = "failed"
     THEN = "then"
     ELSE = "else"
+
+
+BRANCHES: Final = frozenset({On.THEN, On.ELSE})
+"""What only a condition can be asked for."""
 
 
 class Join(StrEnum):
@@ -111,14 +115,18 @@ def fate(join: str, open_edges: int, held: int) -> Fate:
 
 
 def lost_reason(on: str, parent: int, status: int, reason: str | None) -> str:
-    """Why a child was cancelled: skipped passes on, anything else names the parent."""
-    unchosen = on in (On.THEN, On.ELSE) and status == Status.SUCCEEDED
+    """Why a child was cancelled: skipped passes on, and so does the cause, however far above it lies."""
+    unchosen = on in BRANCHES and status == Status.SUCCEEDED
     if unchosen or reason == SKIPPED:
         return SKIPPED
+    if status == Status.CANCELLED and reason and reason.startswith(_CAUSE) and _PASSED_ON in reason:
+        return f"{reason.rpartition(_PASSED_ON)[0]}{_PASSED_ON} its parent {parent} was cancelled"
     word = _WORDS.get(status, f"failed with code {status}")
-    return f"parent {parent} {word}, and its edge asks for {on}"
+    return f"{_CAUSE}{parent} {word}{_PASSED_ON} its edge asks for {on}"
 
 
+_CAUSE: Final = "task "
+_PASSED_ON: Final = ";"
 _WORDS: Final = {
     int(Status.SUCCEEDED): "succeeded",
     int(Status.CANCELLED): "was cancelled",
@@ -126,6 +134,16 @@ _WORDS: Final = {
     int(Status.ORPHANED): "was lost",
     int(Status.FAILED): "failed",
 }
+
+
+def refuse_leased(leased: Sequence[tuple[int, int]]) -> None:
+    """What somebody has in hand is not removed, nor is what it hangs below. `leased` are ids with their statuses."""
+    if not leased:
+        return
+    ids = sorted(task for task, _ in leased)
+    named = f"task {ids[0]} is" if len(ids) == 1 else f"tasks {', '.join(map(str, ids[:_SHOWN]))} are"
+    sentence = f"{named} running: kill first what is to be removed"
+    raise WrongStatus(sentence, task=ids[0], tasks=ids[:_SHOWN], status=dict(leased)[ids[0]])
 
 
 def order(parents: Sequence[Iterable[int]]) -> None:

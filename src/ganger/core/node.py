@@ -40,7 +40,8 @@ class Vitals(NamedTuple):
     """How a node is, told with its beats: slots and those in use, tasks in its hands, and its machine.
 
     `load` is the mean number of processes that wanted to run in the last minute, `memory` the bytes in use of `size`.
-    `trouble` says why it takes no work; empty if it does.
+    `trouble` says why it takes no work; empty if it does. `hands` are the tasks that it has: whatever else is leased to
+    it goes back. None of one that does not say.
     """
 
     slots: int = 0
@@ -50,6 +51,7 @@ class Vitals(NamedTuple):
     memory: int = 0
     size: int = 0
     trouble: str = ""
+    hands: tuple[int, ...] | None = None
 
 
 class Node(NamedTuple):

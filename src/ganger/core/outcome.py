@@ -3,10 +3,10 @@
 A holder says how its attempt ended: an `Outcome`. An upkeep finds that a holder is no more. Both are turned here, by
 the task's retry policy and by nothing else, into a `Move`; the store then applies it or refuses it.
 
-Attempts and crashes are counted apart. An attempt that ran to a failure uses up one attempt. An attempt whose process
-or node died under it uses up none, but counts a crash, because a task that kills whoever takes it must not go round for
-ever: after `max_crashes` it is held, with the reason, until somebody looks. An attempt that had not started, or whose
-holder left in order, counts nothing.
+Attempts and crashes are counted apart. An attempt that ran to a failure uses up one attempt; a command that a signal
+ended is such a one. An attempt whose node, guardian or warm process died under it uses up none, but counts a crash,
+because a task that kills whoever takes it must not go round for ever: after `max_crashes` it is held, with the reason,
+until somebody looks. An attempt that had not started, or whose holder left in order, counts nothing.
 """
 
 from typing import Final, NamedTuple, assert_never
@@ -62,7 +62,7 @@ class Killed(NamedTuple):
 
 
 class Crashed(NamedTuple):
-    """The attempt's own process died under it."""
+    """What carried the attempt died under it: its node, its guardian, or the process that executes functions."""
 
     reason: str | None = None
 

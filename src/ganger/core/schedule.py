@@ -23,6 +23,9 @@ from typing import Final, NamedTuple
 from ganger.core import names
 from ganger.core.errors import BadInput, BadName, BadNumber
 
+QUEUE: Final = "schedules"
+"""Where schedules are kept."""
+
 LONGEST_NAME: Final = 150
 SHORTEST_EVERY: Final = 1_000
 LONGEST_EVERY: Final = 400 * 24 * 3_600_000

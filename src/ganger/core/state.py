@@ -37,6 +37,15 @@ class Status(IntEnum):
     SUCCEEDED = 1
     FAILED = 2
 
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+UNREADABLE: Final = -(1 << 31)
+"""The code of a task in whose place a stranger wrote none: nobody knows it, so nobody touches it."""
 
 LEASED: Final = frozenset({Status.CLAIMED, Status.RUNNING})
 WAITING: Final = frozenset({Status.DELAYED, Status.HELD, Status.BLOCKED, Status.QUEUED})

@@ -26,12 +26,21 @@ class Kind(StrEnum):
 
 
 PLUGIN = "plugin:"
+SOURCE = "chain.source"
+"""The data of a task that was the result of another: the id of that one."""
+SUCCESSOR = "chain.successor"
+"""The data of a task whose result became another: the id of that one."""
 EXIT = "exit"
 """The data in which an attempt of a plugin leaves what its process exited with."""
 THEIRS = "disbatch"
 """The data that has the attributes which other programs gave to a task, as a JSON object; where there are such."""
 SLOTLESS = frozenset({Kind.CONDITION, Kind.GROUP})
 """Kinds that never take a slot: they stay blocked until they are concluded."""
+
+GATE = "the gate of a graph"
+"""What the group is called that holds back a graph until the results in it have their places."""
+SCHEDULES = "schedules:"
+"""With this begins the key of the group that a schedule is kept as."""
 
 
 class OnConflict(StrEnum):
@@ -166,6 +175,11 @@ class Task(NamedTuple):
     started: Wall | None
     ended: Wall | None
     spec_size: int
+
+
+def is_inner(task: Task) -> bool:
+    """Is it a group that nobody submitted: the gate of a graph, or what a schedule is kept as?"""
+    return task.kind == Kind.GROUP and (task.description == GATE or (task.key or "").startswith(SCHEDULES))
 
 
 class Attempt(NamedTuple):

@@ -36,6 +36,11 @@ class Timekeeper(Protocol):
         ...
 
     @property
+    def wall_offset(self) -> int:
+        """What is added to a time of day of the store to have one of this machine's; 0 if they are hardly different."""
+        ...
+
+    @property
     def boot(self) -> str:
         """The boot whose moments these are; the same for ever where they are a server's."""
         ...
@@ -58,12 +63,15 @@ class ServerTime:
         self._since: int | None = None
         self._anchor = 0
         self.offset = 0
+        self.wall_offset = 0
         self.boot = "server"
         self.handed = None
 
     def read(self, server: int) -> Reading:
         here = int(self._clock.now())
         self.offset = here - server
+        apart = int(self._clock.wall()) - server
+        self.wall_offset = apart if abs(apart) > TOLERANCE else 0
         if self._since is None or self._has_jumped(here):
             self._since, self._anchor = here, self.offset
         return Reading(Moment(server), Wall(server), here - self._since)
@@ -80,6 +88,7 @@ class HandedTime:
         self._clock = clock
         self._since = int(clock.now())
         self.offset = 0
+        self.wall_offset = 0
         self.boot = clock.boot_id()
 
     @property

@@ -11,6 +11,9 @@ from ganger.core.task import LAST_PRIORITY, PLUGIN, Kind
 
 KINDS: Final = frozenset(Kind)
 LATEST: Final = 1 << 62
+SPEC: Final = "spec"
+OUTPUT: Final = "out:"
+"""A key that begins so is an output stream."""
 
 
 def check_whole(field: str, value: int, low: int, high: int) -> None:
@@ -35,6 +38,12 @@ def check_kind(kind: str) -> None:
         known = ", ".join(sorted(KINDS))
         raise BadInput(f"kind {kind!r:.80} is unknown; use one of {known} or plugin:<name>", field="kind")
     names.check("plugin", kind[len(PLUGIN) :])
+
+
+def check_data_key(key: str) -> None:
+    names.check("data key", key)
+    if key == SPEC or key.startswith(OUTPUT):
+        raise BadInput(f"{key!r} is not written as data: a spec is edited, output is appended", field="key")
 
 
 def check_size(what: str, body: bytes, limit: int) -> None:

@@ -21,14 +21,13 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, assert_never
 
-import msgspec
-
 from ganger.core import expression
 from ganger.core.clock import Clock, Wall
 from ganger.core.condition import Answer, AskAgain, Choose, Elder, Fail, Ruling, Terms, free_since, rule
-from ganger.core.errors import BadInput, NodeGone, NotFound, StoreUnavailable, WrongStatus
+from ganger.core.errors import BadInput, NodeGone, NotAllowed, NotFound, StoreUnavailable, WrongStatus
 from ganger.core.event import Fact
 from ganger.core.ids import Position, QueueId, TaskId
+from ganger.core.queue import Queue
 from ganger.core.state import Status, is_final
 from ganger.core.task import Kind, NewTask, Task
 from ganger.engine.agenda import Agenda
@@ -36,6 +35,8 @@ from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.engine.upkeep import ALONE, Chore, LeaderGate, Stepped
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire import values
+from ganger.wire.questions import check_condition
 from ganger.wire.specs import (
     AfterDelay,
     AtTime,
@@ -43,12 +44,14 @@ from ganger.wire.specs import (
     ConditionSpec,
     Expression,
     FileThere,
+    PlacedProbe,
     PortAnswers,
     UrlAnswers,
     decode,
     due_of,
     encode,
 )
+from ganger.wire.unreadable import UNREADABLE
 
 PAGE: Final = 1_000
 SLICE: Final = 200
@@ -66,19 +69,16 @@ EDIT_SLACK: Final = 60_000
 LOOK_SHARE: Final = 20
 LONGEST_REST: Final = 30_000
 
-PlacedProbe = FileThere | PortAnswers | UrlAnswers | CommandExits
-"""A question whose answer depends on where it is asked."""
-
 
 class Prober(Protocol):
     """Asks about a place."""
 
-    def takes(self, probe: PlacedProbe, requires: Sequence[str]) -> bool:
-        """May this be asked here, for a condition that requires these labels?"""
+    def takes(self, probe: PlacedProbe, queue: Queue, requires: Sequence[str]) -> bool:
+        """May this be asked here, for a condition of this queue that requires these labels?"""
         ...
 
     async def probe(self, probe: PlacedProbe) -> bool:
-        """The answer, within some seconds: what does not answer is False. BadInput: it can never be asked.
+        """The answer, within some seconds: what does not answer is False. BadInput, NotAllowed: it can never be asked.
 
         StoreUnavailable or NodeGone: it could not be asked now, which says nothing about the answer.
         """
@@ -86,9 +86,8 @@ class Prober(Protocol):
 
 
 def new_condition(queue: QueueId, spec: ConditionSpec, **fields: Any) -> NewTask:
-    """A condition to be submitted. BadInput if its expression is none."""
-    if isinstance(spec.probe, Expression):
-        expression.check(spec.probe.text)
+    """A condition to be submitted. BadInput if it can never be asked."""
+    check_condition(spec)
     fields.setdefault("due", plan_condition(spec))
     return NewTask(queue, Kind.CONDITION, encode(spec), **fields)
 
@@ -282,7 +281,7 @@ class Judge(Chore):
     async def _consider(self, task: Task, spec: ConditionSpec) -> None:
         probe, wall = spec.probe, self._clock.wall()
         if isinstance(probe, FileThere | PortAnswers | UrlAnswers | CommandExits):
-            self._ask(task, probe, await self._terms(task, spec))
+            await self._ask(task, probe, await self._terms(task, spec))
             return
         match probe:
             case AtTime(at=at):
@@ -322,8 +321,8 @@ class Judge(Chore):
         if part.size > LARGEST_RESULT:
             raise BadInput(f"the result of task {parent} is too large for an expression: {part.size} bytes")
         try:
-            return msgspec.json.decode(part.body) if part.body else None
-        except (msgspec.DecodeError, RecursionError):
+            return values.decode(part.body)
+        except UNREADABLE:
             return part.body.decode("utf-8", "replace")
 
     async def _follow(self, task: TaskId, ruling: Ruling) -> None:
@@ -346,9 +345,9 @@ class Judge(Chore):
         except NotFound:
             return
 
-    def _ask(self, task: Task, probe: PlacedProbe, terms: Terms) -> None:
+    async def _ask(self, task: Task, probe: PlacedProbe, terms: Terms) -> None:
         prober = self._prober
-        if prober is None or not prober.takes(probe, task.requires):
+        if prober is None or not prober.takes(probe, await self._engine.queues.get(task.queue), task.requires):
             return
         line = self._commands if isinstance(probe, CommandExits) else self._places
         if line.length >= PROBES_IN_LINE:
@@ -374,7 +373,7 @@ class Judge(Chore):
     async def _answer(self, prober: Prober, probe: PlacedProbe, terms: Terms) -> Ruling:
         try:
             truth = await prober.probe(probe)
-        except BadInput as error:
+        except (BadInput, NotAllowed) as error:
             return Fail(error.message)
         except Exception as error:
             # A probe that breaks has not answered; one that is asked only once must not be taken for a no.

@@ -11,6 +11,7 @@ from ganger.core.lease import Lease
 from ganger.core.outcome import Outcome, Release
 from ganger.core.queue import Counts
 from ganger.core.task import Claimed, Eager, NewTask, Task
+from ganger.core.token import Attempt
 from ganger.engine import (
     again,
     audit,
@@ -28,6 +29,7 @@ from ganger.engine import (
     submit,
 )
 from ganger.engine.blob import BlobRef, Blobs
+from ganger.engine.checks import OUTPUT
 from ganger.engine.claim import Desk, check_claim
 from ganger.engine.contents import Contents
 from ganger.engine.follow import EVERYTHING, Wanted
@@ -35,16 +37,18 @@ from ganger.engine.limits import Limits
 from ganger.engine.line import Line
 from ganger.engine.nodes import Nodes
 from ganger.engine.operate import Moved
-from ganger.engine.output import OUTPUT, Part, Places, Wish
+from ganger.engine.output import Part, Places, Wish
 from ganger.engine.queues import Queues
 from ganger.engine.readiness import Readiness, check_ready
 from ganger.engine.settle import Settled, Settling
 from ganger.engine.store import Claim, Edit, Exchange, Look, Note, Page, Past, Prompt, Query, Store, Submitted
 from ganger.engine.wait import Follower, Waited
+from ganger.engine.walls import Judges, Walls
 from ganger.engine.witness import Witness
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 PLAIN_LIMITS = Limits()
+_KILLING = 30.0
 
 
 class Engine:
@@ -71,6 +75,7 @@ class Engine:
         self._desk = Desk(store, clock, telemetry)
         self._line = Line(store, clock, self._desk, self.queues, self.nodes)
         self._follower = Follower(store)
+        self._walls: Judges = Walls(store, self.queues)
         self._places = Places(store, blobs, limits)
         self.contents = Contents(self._places)
         self._settling = Settling(store, clock, entropy, self.queues, self._desk, limits, witness)
@@ -86,18 +91,22 @@ class Engine:
         self,
         tasks: Sequence[NewTask],
         *,
-        under: Lease | None = None,
+        under: Attempt | None = None,
         act: Act | None = None,
         data: Sequence[tuple[int, str, bytes | BlobRef]] = (),
         pasts: Sequence[tuple[int, Past]] = (),
     ) -> Submitted:
-        """Store new tasks, all or none; durable when it returns. Uses: submit.
+        """Store new tasks, all or none; durable when it returns. Uses: submit, tasks; look, directory, find (`under`).
 
-        `under`: only if the submitter holds this lease. `data` are values that tasks are born with: the index of the
-        task, the key, the content, or what `keep` made of it (as `spec` it takes the place of the task's own). `pasts`
-        are the ends of tasks that ended in another store. To send it again safely give keys with on_conflict `return`.
-        Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, StoreFull.
+        `under`: an attempt submits them, below itself and while it holds its lease (see `walls.py`). `data` are values
+        that tasks are born with: the index of the task, the key, the content, or what `keep` made of it (as `spec` it
+        takes the place of the task's own). `pasts` are the ends of tasks that ended in another store. To send it again
+        safely give keys with on_conflict `return`.
+        Raises BadInput and its kin with the task's index, DuplicateKey, QueueNotFound, StaleLease, NotAllowed,
+        StoreFull.
         """
+        if under is not None:
+            await self._walls.check_new(under, tasks)
         kept = [(index, await output.make_born_datum(self._places, key, content)) for index, key, content in data]
         return await submit.submit(
             self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept, pasts=pasts
@@ -106,7 +115,8 @@ class Engine:
     async def submit_each(self, tasks: Sequence[NewTask]) -> list[Submitted | GangerError]:
         """Store new tasks that know nothing of each other, each by itself; a reply or an error for each.
 
-        One step for all if none is refused. A StoreError is raised: then nothing is known of any of them. Uses: submit.
+        One step for all if none is refused. A StoreError is raised: then nothing is known of any of them.
+        Uses: submit, tasks.
         """
         return await submit.submit_each(self.store, tasks, self.limits, witness=self._witness)
 
@@ -211,6 +221,16 @@ class Engine:
         note = Note(writer.task, writer.fence) if isinstance(writer, Lease) else Note(writer, Fence(0))
         await output.put_data(self._places, note, key, content, only_if_unset)
 
+    async def put_kin_data(
+        self, attempt: Attempt, task: TaskId, key: str, content: output.Content, *, only_if_unset: bool = False
+    ) -> None:
+        """Keep a named value of a parent or a child of an attempt, ended or not. Uses: look, tasks, edit.
+
+        Raises StaleLease, NotAllowed if it is of another family, PayloadTooLarge.
+        """
+        datum = (await output.make_datum(self._places, key, content))._replace(only_if_unset=only_if_unset)
+        await self.edit([Edit(task, datum=datum)], under=attempt)
+
     async def append_output(self, lease: Lease, stream: str, start: int, body: bytes) -> None:
         """Keep output from an offset on; sending it again changes nothing. StaleLease if lost. Uses: write."""
         await output.append_output(self._places, lease, stream, start, body)
@@ -261,31 +281,41 @@ class Engine:
         """Have running tasks killed, and waiting ones cancelled; groups with their members. Uses: tasks, edit, find."""
         return await operate.kill(self.store, ids, by)
 
-    async def orphan(self, node: str, *, by: str) -> Moved:
+    async def orphan(self, node: str, *, by: str, force: bool = False) -> Moved:
         """End the tasks of a node that is no more as orphaned, also where nobody ends the leases that it has.
 
-        NodeNotFound, Conflict if it is here. Uses: directory, find, exchange.
+        NodeNotFound, Conflict if it is here; with `force` a stranger's that was heard of lately is taken to be no more.
+        Uses: directory, find, exchange.
         """
-        return await operate.orphan(self.store, node, by)
+        return await operate.orphan(self.store, node, by, force=force)
 
-    async def edit(self, edits: Sequence[Edit], *, by: str | None = None, under: Lease | None = None) -> None:
-        """Change tasks that have not started, and their graph, all or nothing. Uses: edit.
+    async def edit(self, edits: Sequence[Edit], *, by: str | None = None, under: Attempt | None = None) -> None:
+        """Change tasks that have not started, and their graph, all or nothing.
 
-        An operator edits `by` name, a holder `under` its lease, which reaches its own family only.
-        Raises TaskNotFound, WrongStatus, CycleFound, UnknownParent, StaleLease.
+        Uses: edit, tasks; look, directory, find (`under`).
+        An operator edits `by` name, an attempt `under` its lease, which reaches its own family only (see `walls.py`).
+        Raises TaskNotFound, WrongStatus, CycleFound, UnknownParent, StaleLease, NotAllowed.
         """
+        if under is not None:
+            await self._walls.check_edits(under, edits)
         await edit.edit(self.store, edits, self.limits, by=by, under=under)
 
     async def link(self, task: TaskId, parent: TaskId, on: str = "success", *, by: str) -> None:
-        """Let a waiting task wait for one more parent; CycleFound if that waits for it. Uses: edit."""
+        """Let a waiting task wait for one more parent; CycleFound if that waits for it. Uses: edit, tasks."""
         await edit.edit(self.store, [Edit(task, link=(parent, on))], self.limits, by=by)
 
     async def unlink(self, task: TaskId, parent: TaskId, *, by: str) -> None:
         """Let a waiting task not wait for this parent any more. Uses: edit."""
         await edit.edit(self.store, [Edit(task, unlink=parent)], self.limits, by=by)
 
-    async def remove(self, task: TaskId, *, by: str, descendants: bool = False) -> None:
-        """Take a task that is not leased out of its graph; its children get its parents, or go too. Uses: edit."""
+    async def remove(self, task: TaskId, *, by: str, descendants: bool = False, kill: bool = False) -> None:
+        """Take a task out of its graph; its children get its parents, or go too. WrongStatus names what runs of these.
+
+        With `kill` that is ended first, and waited for, at most for half a minute.
+        Uses: edit, tasks, find, listen, directory, events, counts, look.
+        """
+        if kill:
+            await self.wait(await operate.kill_to_remove(self.store, task, by, descendants=descendants), _KILLING)
         await edit.edit(self.store, [Edit(task, remove=True, descendants=descendants)], self.limits, by=by)
 
     async def close_group(self, group: TaskId, *, by: str) -> None:
@@ -329,7 +359,10 @@ class Engine:
         return await self.store.counts()
 
     async def explain(self, task: TaskId) -> explain.Why:
-        """Why this task is not running: see `explain.py` for the codes. Uses: look, directory, tasks, counts, find."""
+        """Why this task is not running: see `explain.py` for the codes.
+
+        Uses: look, directory, tasks, counts, find, value (of conditions).
+        """
         return await explain.explain(self.store, self._clock, task)
 
     async def readiness(self, node: str | None = None) -> list[Readiness]:

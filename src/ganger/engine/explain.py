@@ -20,26 +20,30 @@ The codes never change; a task that waits may have several.
 | `limit_slots` | each node that could take it has no free slot |
 | `no_node` | no node is here |
 | `no_node_takes_it` | nodes are here, but none takes this queue, this kind or these labels |
+| `nodes_in_trouble` | each node that could take it says that it takes no work, and why |
 | `avoids_node` | it failed on a node and waits a while for another |
 | `behind_others` | nothing is wrong: others are ahead of it |
 | `next` | nothing is wrong: it is next |
+| `not_taken` | it is next, a slot is free on a node that could take it, and nobody has taken it for seconds |
 | `unknown_status` | a stranger set a status that Ganger leaves alone |
 """
 
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock
-from ganger.core.errors import Field
+from ganger.core.errors import BadInput, Field
 from ganger.core.graph import Join
 from ganger.core.ids import TaskId
 from ganger.core.retry import crashed_enough, from_text
-from ganger.core.state import Status, is_final, status_of
+from ganger.core.state import UNREADABLE, Status, is_final, status_of
 from ganger.core.task import Kind, Task
 from ganger.engine.obstacles import Reason, Scene, find_obstacles
 from ganger.engine.store import Store
+from ganger.wire.specs import ConditionSpec, PlacedProbe, decode, list_askers
 
 SHOWN: Final = 20
 FAMILY: Final = 1_000
+_LARGEST_SPEC: Final = 64 << 10
 
 
 class Why(NamedTuple):
@@ -64,7 +68,7 @@ async def explain(store: Store, clock: Clock, task: TaskId) -> Why:
 async def _reasons(scene: Scene, status: Status | None) -> list[Reason]:
     match status:
         case None:
-            return [Reason("unknown_status", f"a stranger set the status {scene.task.status}, which is left alone")]
+            return [_unknown(scene.task)]
         case Status.CLAIMED | Status.RUNNING:
             return _leased(scene)
         case Status.HELD:
@@ -77,6 +81,12 @@ async def _reasons(scene: Scene, status: Status | None) -> list[Reason]:
             return await find_obstacles(scene)
         case _:
             return [_ended(scene.task, status)]
+
+
+def _unknown(task: Task) -> Reason:
+    if task.status == UNREADABLE:
+        return Reason("unknown_status", "a stranger wrote a status that is no number; it is left alone until it is one")
+    return Reason("unknown_status", f"a stranger set the status {task.status}, which is left alone")
 
 
 def _ended(task: Task, status: Status) -> Reason:
@@ -126,18 +136,37 @@ async def _blocked(scene: Scene) -> Reason:
         sentence = f"the group waits for {task.waits} more: members that have not ended, or its closing"
         return Reason("members_open", sentence, {"waits": task.waits})
     if task.kind == Kind.CONDITION:
-        return _open_condition(scene)
+        return await _open_condition(scene)
     return Reason("parents_open", f"it waits for {task.waits} parents", {"parents": [], "waits": task.waits})
 
 
-def _open_condition(scene: Scene) -> Reason:
-    requires, free = set(scene.task.requires), "the condition has not been judged yet"
+async def _open_condition(scene: Scene) -> Reason:
+    requires, free = sorted(scene.task.requires), "the condition has not been judged yet"
     if not scene.nodes:
         return Reason("condition_open", f"{free}, and no node is here that could")
-    if all(requires - set(node.labels) for node in scene.nodes):
-        labels: list[str] = sorted(requires)
-        return Reason("condition_open", f"{free}: no node that is here has the labels {labels}", {"requires": labels})
+    kinds = await _find_askers(scene)
+    if kinds is None:
+        return Reason("condition_open", free)
+    queue = scene.queue
+    takers = [node for node in scene.nodes if queue and node.takes_queue(queue.name) and queue.takes_node(node.name)]
+    if not takers:
+        return Reason("condition_open", f"{free}: no node that is here takes its queue")
+    takers = [node for node in takers if set(node.labels).issuperset(requires)]
+    if not takers:
+        return Reason("condition_open", f"{free}: no such node has the labels {requires}", {"requires": requires})
+    if not any(node.takes_kind(kind) for node in takers for kind in kinds):
+        return Reason("condition_open", f"{free}: no such node runs any of {sorted(kinds)}", {"kinds": sorted(kinds)})
     return Reason("condition_open", free)
+
+
+async def _find_askers(scene: Scene) -> frozenset[str] | None:
+    """The kinds of which a node must run one to ask; None if every node may, or if nobody can read what it asks."""
+    value = await scene.store.value(scene.task.id, "spec", 0, _LARGEST_SPEC)
+    try:
+        probe = decode(value.body or b"", ConditionSpec).probe
+    except BadInput:
+        return None
+    return list_askers(probe) if isinstance(probe, PlacedProbe) else None
 
 
 async def _open_parents(scene: Scene) -> list[Task]:

@@ -20,7 +20,7 @@ from ganger.core.clock import Clock, Moment
 from ganger.core.ids import Position, QueueId
 from ganger.core.node import Node, NodeState
 from ganger.core.queue import Counts, Queue
-from ganger.core.state import LEASED, Status
+from ganger.core.state import Status
 from ganger.core.task import Task
 from ganger.engine.store import Query, Store
 from ganger.runtime.service import Service
@@ -40,8 +40,9 @@ class Figures(NamedTuple):
     """One queue. `oldest` are the milliseconds since its oldest ready task became ready; None if none is, or if it
     has not been found yet. `rates` are facts in a second, empty as long as nothing can be said.
 
-    `wanted_slots` is how many of its tasks could run at this moment, those that run included; `wanted_workers` is how
-    many workers have so many slots.
+    `running` are those that a holder has begun, `claimed` those that it has and has not begun. `wanted_slots` is how
+    many of its tasks could run at this moment, both of these included; `wanted_workers` is how many workers have so
+    many slots.
     """
 
     queue: Queue
@@ -50,6 +51,7 @@ class Figures(NamedTuple):
     paused: bool
     ready: int
     running: int
+    claimed: int
     oldest: int | None
     rates: Mapping[str, float]
     wanted_slots: int
@@ -104,15 +106,15 @@ class Meter(Service):
 
     async def _measure(self, queue: Queue, counts: Counts, facts: Facts, size: int) -> Figures:
         ready = counts.by_status.get(Status.QUEUED, 0)
-        running = sum(counts.by_status.get(status, 0) for status in LEASED)
+        running, claimed = (counts.by_status.get(status, 0) for status in (Status.RUNNING, Status.CLAIMED))
         paused = queue.paused(self._clock.wall())
-        wanted = _count_wanted(queue, ready, running, paused=paused)
+        wanted = _count_wanted(queue, ready, running + claimed, paused=paused)
         oldest = await self._find_oldest(queue.id) if ready else None
         age = None if oldest is None else max(0, self._clock.wall() - oldest.modified)
         own = facts.get(queue.id, {})
         workers = _count_workers(queue, wanted, size)
         rates = self._rate(queue.id, own)
-        return Figures(queue, counts, own, paused, ready, running, age, rates, wanted, workers)
+        return Figures(queue, counts, own, paused, ready, running, claimed, age, rates, wanted, workers)
 
     def _rate(self, queue: QueueId, facts: Mapping[str, int]) -> dict[str, float]:
         now = self._clock.now()
@@ -158,12 +160,12 @@ def _modified(task: Task) -> int:
     return task.modified
 
 
-def _count_wanted(queue: Queue, ready: int, running: int, *, paused: bool) -> int:
+def _count_wanted(queue: Queue, ready: int, leased: int, *, paused: bool) -> int:
     """How many slots its tasks could fill: none of a paused queue begins, and no more run than its limit allows."""
     if paused:
-        return running
+        return leased
     limit = queue.policy.max_active
-    return ready + running if limit is None else max(running, min(ready + running, limit))
+    return ready + leased if limit is None else max(leased, min(ready + leased, limit))
 
 
 def _size(queue: Queue, here: Sequence[Node], slots: int | None) -> int:

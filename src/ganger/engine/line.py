@@ -28,7 +28,8 @@ store's own thread and may begin at once; what it has begun it keeps, even if it
 
 Those who are cut off by a limit are woken by the queue when a lease of it ends. A limit may also be freed from
 elsewhere (the slots of a node are shared by all queues), so they look again at most once a second while anything
-happens at all.
+happens at all. A task that keeps clear of a node is open to it when no other takes the queue, so all look when
+the nodes change.
 """
 
 import asyncio
@@ -47,6 +48,7 @@ from ganger.engine.party import Party, Question, Waiter
 from ganger.engine.queues import Queues
 from ganger.engine.store import (
     EVENTS_TOPIC,
+    NODES_TOPIC,
     QUEUE_TOPIC,
     QUEUES_TOPIC,
     RESET_TOPIC,
@@ -87,8 +89,8 @@ class Line:
         self._alarm: asyncio.TimerHandle | None = None
         self._second_look: asyncio.TimerHandle | None = None
         self._attentive = store if isinstance(store, Attentive) else None
-        self._hear(QUEUES_TOPIC)
-        self._hear(RESET_TOPIC)
+        for topic in (QUEUES_TOPIC, NODES_TOPIC, RESET_TOPIC):
+            self._hear(topic)
 
     async def wait(self, claim: Claim, timeout: float | None, eager: Eager | None = None) -> list[Claimed]:
         """What the claim gets, as soon as it gets something; nothing when the time (seconds) is up."""
@@ -190,7 +192,7 @@ class Line:
             if self._second_look is None:
                 self._second_look = asyncio.get_running_loop().call_later(SECOND_LOOK, self._look_again)
             return
-        self._wake(self._listeners.get(topic, ()))
+        self._wake(list(self._parties.values()) if topic == NODES_TOPIC else self._listeners.get(topic, ()))
 
     def _look_again(self) -> None:
         """Those at a limit look once more: something happened somewhere."""
@@ -218,7 +220,8 @@ class Line:
                 if any(waiter.party is not None and waiter.party.streaming for waiter in asking):
                     await asyncio.sleep(GATHER)
                     asking = self._askers()
-                await self._ask(asking)
+                if asking:
+                    await self._ask(asking)
         except Exception as error:
             self._send_away(error)
         finally:

@@ -21,8 +21,8 @@ from ganger.core.ids import Fence, TaskId
 from ganger.core.state import LEASED, is_final
 from ganger.core.task import Task
 from ganger.engine.bell import Bell
-from ganger.engine.checks import LATEST, check_whole
-from ganger.engine.output import OUTPUT, Places, Wish, read
+from ganger.engine.checks import LATEST, OUTPUT, check_whole
+from ganger.engine.output import Places, Wish, read
 from ganger.engine.store import EVENTS_TOPIC, OUTPUT_TOPIC, Note
 
 SAID: Final = ("stdout", "stderr", "log")
@@ -32,8 +32,18 @@ LASTS: Final = 10_000
 """Milliseconds: so long it is believed that somebody follows."""
 
 AGAIN: Final = 3.0
-"""Seconds after which he says so again, and looks for himself: a wake-up may be lost with a connection."""
+"""Seconds after which he says so again."""
 
+LOOK: Final = 0.75
+"""Seconds after which he looks for himself: a wake-up may be lost, and a piece of output leaves no event."""
+
+FIRST: Final = 2.0
+"""Seconds: so long it may take a node to hear that somebody follows, and to send what there is."""
+
+QUIET: Final = 0.6
+"""Seconds without a piece, after which all is there: a node sends at least every quarter of a second."""
+
+LONGEST: Final = 5.0
 REST: Final = 0.02
 PIECE: Final = 1 << 18
 _FORMER: Final = 100
@@ -76,7 +86,26 @@ async def follow_output(places: Places, wanted: Wanted) -> AsyncGenerator[Heard,
             if tail.has_all(task):
                 return
             await asyncio.sleep(REST)
-            await bell.wait(AGAIN)
+            await bell.wait(min(LOOK, AGAIN))
+
+
+async def take_so_far(pieces: AsyncGenerator[Heard, None]) -> AsyncGenerator[Heard, None]:
+    """What an attempt that runs has written by now: until nothing comes for a moment, since nobody says that it is all.
+
+    One that never stops writing is read for some seconds, and then to the end of what had come by then.
+    """
+    loop = asyncio.get_running_loop()
+    end, patience = loop.time() + LONGEST, FIRST
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                heard = await anext(pieces)
+        except (TimeoutError, StopAsyncIteration):
+            return
+        yield heard
+        if loop.time() >= end and len(heard.body) < PIECE:
+            return
+        patience = QUIET
 
 
 class _Tail:

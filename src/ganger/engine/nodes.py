@@ -8,13 +8,15 @@ from ganger.core.audit import Act
 from ganger.core.errors import BadInput, NodeGone, NodeNotFound
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.node import SHORTEST_LEASE, Node, Registration, Vitals
+from ganger.core.state import LEASED, Status
 from ganger.core.task import Task
 from ganger.engine.audit import act
 from ganger.engine.checks import LATEST, check_delay, check_kind, check_labels, check_whole, tidy
 from ganger.engine.limits import Limits
-from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange, Store, Strangers
+from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange, Query, Store, Strangers
 
 _LONGEST_TOKEN = 200
+_PAGE = 1_000
 
 
 class Beaten(NamedTuple):
@@ -23,6 +25,17 @@ class Beaten(NamedTuple):
     node: Node
     kills: tuple[TaskId, ...]
     followed: tuple[TaskId, ...] = ()
+
+
+class InHand(NamedTuple):
+    """How many tasks a node runs, and how many it has claimed and not begun."""
+
+    running: int = 0
+    claimed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.running + self.claimed
 
 
 class Nodes:
@@ -40,6 +53,19 @@ class Nodes:
     async def all(self) -> list[Node]:
         """Every node that is here, or was lost or left a while ago. Uses: directory."""
         return (await self._store.directory()).nodes
+
+    async def in_hand(self, nodes: Sequence[Node]) -> dict[NodeId, InHand]:
+        """What each of these has in hand now: by its leases, not by what it told with its last beat. Uses: find."""
+        return {node.id: await self._count(node.id) for node in nodes}
+
+    async def _count(self, node: NodeId) -> InHand:
+        query: Query | None = Query(statuses=tuple(map(int, LEASED)), holder=node, most=_PAGE)
+        statuses: list[int] = []
+        while query is not None:
+            page = await self._store.find(query)
+            statuses += [task.status for task in page.tasks]
+            query = None if page.next is None else query._replace(after=page.next)
+        return InHand(statuses.count(Status.RUNNING), statuses.count(Status.CLAIMED))
 
     async def strangers(self) -> list[Node]:
         """Nodes of other makes that work on the same store, where it may have any: see `Strangers`."""

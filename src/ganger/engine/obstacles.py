@@ -16,6 +16,9 @@ from ganger.engine.store import Look, Query, Store
 COUNTED: Final = 2_000
 """So many tasks ahead are counted one by one; of a longer queue only the length is told."""
 
+NOT_TAKEN: Final = 3_000
+"""Milliseconds: a task that is next is taken within one, even if its wake-up was lost and its node asked in vain."""
+
 _LEASED: Final = tuple(int(status) for status in LEASED)
 
 
@@ -85,10 +88,14 @@ def _limit_key(scene: Scene, queue: Queue) -> Reason | None:
 async def _nodes(scene: Scene, queue: Queue) -> list[Reason | None]:
     if not scene.nodes:
         return [Reason("no_node", "no node is here")]
-    takers = [node for node in scene.nodes if not _misfits(node, scene.task, queue)]
+    takers = _find_takers(scene, queue)
     if not takers:
         return [_nobody(scene, queue)]
-    return [_avoids(scene, takers), await _full(scene, queue, takers)]
+    return [_avoids(scene, takers), await _full(scene, queue, takers), _troubled(takers)]
+
+
+def _find_takers(scene: Scene, queue: Queue) -> list[Node]:
+    return [node for node in scene.nodes if not _misfits(node, scene.task, queue)]
 
 
 def _misfits(node: Node, task: Task, queue: Queue) -> list[str]:
@@ -122,7 +129,7 @@ def _avoids(scene: Scene, takers: Sequence[Node]) -> Reason | None:
     if avoid is None or not others:
         return None
     last = max((attempt.ended for attempt in scene.look.attempts), default=scene.task.modified)
-    until = -(-(last + AVOID) // AVOID_GRAIN) * AVOID_GRAIN
+    until = (last + AVOID) // AVOID_GRAIN * AVOID_GRAIN
     if until <= scene.clock.wall():
         return None
     name = next((node.name for node in takers if node.identity == avoid), f"node {avoid}")
@@ -154,6 +161,15 @@ def _is_busy(node: Node) -> bool:
     return node.slots is None and node.vitals is not None and 0 < node.vitals.slots <= node.vitals.used
 
 
+def _troubled(takers: Sequence[Node]) -> Reason | None:
+    """Every node that could take it said at its last beat that it takes no work, and why."""
+    troubles = {node.name: node.vitals.trouble for node in takers if node.vitals is not None and node.vitals.trouble}
+    if len(troubles) < len(takers):
+        return None
+    said = "; ".join(f"{name}: {trouble}" for name, trouble in list(troubles.items())[:10])
+    return Reason("nodes_in_trouble", f"each node that could take it takes no work now: {said}", {"nodes": [*troubles]})
+
+
 async def _has(scene: Scene, query: Query, limit: int | None) -> bool:
     """Are there as many as the limit says?"""
     if limit is None:
@@ -175,8 +191,29 @@ async def _ahead(scene: Scene, queue: Queue) -> Reason:
         return Reason("behind_others", sentence, {"queued": queued})
     ahead = await _count_ahead(scene, queue)
     if not ahead:
-        return Reason("next", "nothing is wrong: it goes to the next node that asks")
+        return await _not_taken(scene, queue) or Reason("next", "nothing is wrong: it goes to the next node that asks")
     return Reason("behind_others", f"nothing is wrong: {ahead} tasks are ahead of it", {"ahead": ahead})
+
+
+async def _not_taken(scene: Scene, queue: Queue) -> Reason | None:
+    """It lies ready beside a node with a free slot for longer than a lost wake-up can explain."""
+    ready = scene.clock.wall() - scene.task.modified
+    free = [node.name for node in _find_takers(scene, queue) if await _is_free(scene, queue, node)]
+    if ready < NOT_TAKEN or not free:
+        return None
+    sentence = (
+        f"it has been ready for {ready // 1_000} s, a slot is free on {', '.join(free[:10])}, and nobody takes it: "
+        "that is a fault of the node, so look at its log, and restart it if this lasts"
+    )
+    return Reason("not_taken", sentence, {"ready": ready, "nodes": free[:10]})
+
+
+async def _is_free(scene: Scene, queue: Queue, node: Node) -> bool:
+    """Did it say that it has a free slot and takes work, and does no limit keep it from that?"""
+    vitals = node.vitals
+    if vitals is None or vitals.trouble or vitals.used >= vitals.slots:
+        return False
+    return await _limit_of(scene, queue, node) is None
 
 
 async def _count_ahead(scene: Scene, queue: Queue) -> int:

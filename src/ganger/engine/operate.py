@@ -13,6 +13,7 @@ from ganger.core.state import LEASED, Move, Status, Verdict, is_final, move
 from ganger.core.task import Kind, Task
 from ganger.engine.audit import act
 from ganger.engine.checks import check_whole, tidy
+from ganger.engine.descent import Descent
 from ganger.engine.inspect import walk
 from ganger.engine.limits import Limits
 from ganger.engine.store import Edit, Edits, Exchange, Query, Store, Strangers
@@ -73,6 +74,19 @@ async def _members(store: Store, group: TaskId) -> AsyncIterator[Task]:
                 yield deeper
 
 
+async def kill_to_remove(store: Store, task: TaskId, by: str, *, descendants: bool) -> list[TaskId]:
+    """Have those end that stand in the way of a removal: the task if it runs, or it and all below. Whoever is to end.
+
+    With descendants those that wait are cancelled too, so that the end of one does not let the next begin.
+    """
+    if not descendants:
+        running = [found.id for found in await store.tasks([task]) if found is not None and found.status in LEASED]
+        return (await _kill(store, running, by)).done
+    descent = Descent(store, task)
+    await descent.open()
+    return (await _kill(store, sorted(descent.members), by)).done
+
+
 async def _kill(store: Store, ids: Sequence[TaskId], by: str) -> Moved:
     moved = Moved([], [])
     for some in _steps(ids):
@@ -96,9 +110,12 @@ async def _request_kills(store: Store, ids: Sequence[TaskId], by: str) -> None:
         await store.edit(Edits(edits, act=act(by, "task.kill", tasks=[int(task) for task in ids])))
 
 
-async def orphan(store: Store, node: str, by: str) -> Moved:
+async def orphan(store: Store, node: str, by: str, *, force: bool = False) -> Moved:
     """End the tasks that a node which is no more had in hand, whatever their queues say of lost ones."""
     bearers = [one for one in (await store.directory()).nodes if one.name == node]
+    strangers = await store.strangers() if isinstance(store, Strangers) and not force else []
+    if any(one.here for one in strangers if one.name == node):
+        raise Conflict(f"the node {node!r} was heard of within a minute: stop it first, or say --force", name=node)
     if not bearers and isinstance(store, Strangers) and (found := await _orphan_of(store, node, by)) is not None:
         return Moved(found, [])
     if not bearers:

@@ -5,19 +5,14 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from ganger.core import names
-from ganger.core.errors import BadInput, BlobMissing, PayloadTooLarge
+from ganger.core.errors import BlobMissing, PayloadTooLarge
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
 from ganger.engine.blob import BlobRef, Blobs, parse_hash
-from ganger.engine.checks import LATEST, check_size, check_whole
+from ganger.engine.checks import LATEST, SPEC, check_data_key, check_size, check_whole
 from ganger.engine.limits import Limits
 from ganger.engine.renew import write_one
 from ganger.engine.store import Chunk, Datum, Note, Store, Value
-
-OUTPUT = "out:"
-"""A key that begins so is an output stream."""
-
-SPEC = "spec"
 
 
 class Part(NamedTuple):
@@ -72,7 +67,7 @@ async def make_born_datum(places: Places, key: str, content: Content) -> Datum:
 
 async def make_datum(places: Places, key: str, content: Content) -> Datum:
     """The value as a store keeps it; what is large is a blob that is already safe."""
-    _check_key(key)
+    check_data_key(key)
     if isinstance(content, BlobRef):
         return Datum(key, blob=content.hash, size=content.size)
     if isinstance(content, bytes) and (places.blobs is None or len(content) <= places.limits.inline):
@@ -80,12 +75,6 @@ async def make_datum(places: Places, key: str, content: Content) -> Datum:
         return Datum(key, content, size=len(content))
     ref = await _need(places.blobs).put(content)
     return Datum(key, blob=ref.hash, size=ref.size)
-
-
-def _check_key(key: str) -> None:
-    names.check("data key", key)
-    if key == SPEC or key.startswith(OUTPUT):
-        raise BadInput(f"{key!r} is not written as data: a spec is edited, output is appended", field="key")
 
 
 def _need(blobs: Blobs | None) -> Blobs:

@@ -143,7 +143,8 @@ class Party:
         if wakes != self.wakes:
             return
         self.barren[holder] = reply.waiting
-        self.due = reply.next_due
+        # What opens to one of them at some time may open to another later, or never.
+        self.due = min((due for due in (self.due, reply.next_due) if due is not None), default=None)
         if self._spoken_for():
             self.looking = False
 

@@ -84,7 +84,8 @@ class Queues:
             raise QueueNotFound(f"no queue is called {name!r:.80}; create it first", name=name)
         if len(found) > 1:
             ids = [int(queue.id) for queue in found]
-            raise QueueAmbiguous(f"queues {ids} are all called {name!r}: use an id, or rename one", ids=ids)
+            bearers = ", ".join(map(str, ids))
+            raise QueueAmbiguous(f"queues {bearers} are all called {name!r}: use an id, or rename one", ids=ids)
         return found[0]
 
     @staticmethod

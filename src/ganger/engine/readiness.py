@@ -60,7 +60,7 @@ async def _find_stuck(store: Store, clock: Clock) -> list[Readiness]:
 
 
 async def _is_next(store: Store, clock: Clock, task: Task) -> bool:
-    return [reason.code for reason in (await explain(store, clock, task.id)).reasons] == ["next"]
+    return [reason.code for reason in (await explain(store, clock, task.id)).reasons] in (["next"], ["not_taken"])
 
 
 def _tell(stuck: Sequence[Task], clock: Clock) -> Readiness:

@@ -147,9 +147,10 @@ class Edit(NamedTuple):
     """One edit of a graph; exactly one of its parts is given.
 
     `change` needs a waiting task. `kill` marks a leased one, whose holder is told at its next beat; a waiting one is
-    cancelled instead. `remove` takes a task that is not leased out of the graph: with `descendants` all below it that
-    are waiting go too, else its children get its parents. `link` adds an edge from (parent, on) to a waiting task
-    and is refused if that would close a cycle; `unlink` takes one away. `close_group` says that no more members come.
+    cancelled instead. `remove` takes a task that is not leased out of the graph: with `descendants` all below it go
+    too, and none of them may be leased; else its children get its parents. `link` adds an edge from (parent, on) to a
+    waiting task and is refused if that would close a cycle; `unlink` takes one away. `close_group` says that no more
+    members come. `datum` is a value of a task, whatever its status; it is never a spec.
     """
 
     task: TaskId
@@ -160,6 +161,7 @@ class Edit(NamedTuple):
     link: tuple[TaskId, str] | None = None
     unlink: TaskId | None = None
     close_group: bool = False
+    datum: Datum | None = None
 
 
 class Edits(NamedTuple):
@@ -253,8 +255,9 @@ class Tend(NamedTuple):
     `promote` moves due tasks to queued. `release` follows edges and groups that were left over, and repairs those that
     a crash of a weaker store left. `lapse` marks nodes whose lease has ended as lost and returns tasks whose lease has
     ended (changing nothing else). `prune_before` removes final tasks that ended before then, and events and nodes as
-    old. `trim_output` removes the oldest output of final tasks until at most that many bytes are stored. `blobs` asks
-    which of these hashes no row names.
+    old; with `strangers` those that strangers made, which are never removed without it, and nothing else. `trim_output`
+    removes the oldest output of final tasks until at most that many bytes are stored. `blobs` asks which of these
+    hashes no row names.
     """
 
     most: int = 1_000
@@ -262,6 +265,7 @@ class Tend(NamedTuple):
     release: bool = False
     lapse: bool = False
     prune_before: Wall | None = None
+    strangers: bool = False
     trim_output: int | None = None
     blobs: tuple[str, ...] = ()
 

@@ -24,9 +24,9 @@ import msgspec
 from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, GangerError, QueueNotFound, StoreError, TaskNotFound
 from ganger.core.ids import QueueId, TaskId
-from ganger.core.schedule import Missed, Schedule, choose, due
+from ganger.core.schedule import QUEUE, Missed, Schedule, choose, due
 from ganger.core.state import Status, is_final
-from ganger.core.task import DEFAULT_PRIORITY, Kind, NewTask, OnConflict, Task
+from ganger.core.task import DEFAULT_PRIORITY, SCHEDULES, Kind, NewTask, OnConflict, Task
 from ganger.engine.agenda import Agenda
 from ganger.engine.audit import act
 from ganger.engine.engine import Engine
@@ -34,8 +34,8 @@ from ganger.engine.store import Change, Edit, Query
 from ganger.engine.ticks import check, next_ticks, ticks_until
 from ganger.engine.upkeep import ALONE, Chore, LeaderGate, Stepped
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.unreadable import UNREADABLE
 
-QUEUE: Final = "schedules"
 LAST: Final = "last"
 TICK: Final = "schedule:"
 """So begins the key of a tick's task."""
@@ -162,7 +162,7 @@ def _write(schedule: Schedule, work: Work, owner: str | None) -> bytes:
 
 
 def _key(name: str) -> str:
-    return f"schedules:{name}"
+    return f"{SCHEDULES}{name}"
 
 
 async def stored(engine: Engine) -> AsyncGenerator[Task, None]:
@@ -183,9 +183,17 @@ async def read(engine: Engine, task: Task) -> Planned:
         schedule = _schedule(written)
         body = (await engine.read_data(task.id, LAST)).body
         last = msgspec.json.decode(body, type=Last) if body else Last(task.created)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"task {task.id} of the queue {QUEUE} is no schedule: {error}") from None
     return Planned(task.id, schedule, written.work, last, task.status == Status.HELD, written.owner)
+
+
+def find_filled(spec: bytes) -> QueueId | None:
+    """The queue that a schedule with this spec fills; None if it is none."""
+    try:
+        return QueueId(msgspec.json.decode(spec, type=Written).work.queue)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+        return None
 
 
 def _schedule(written: Written) -> Schedule:

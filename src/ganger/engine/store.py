@@ -199,6 +199,14 @@ class Sociable(Protocol):
         ...
 
 
+class Odd(NamedTuple):
+    """A document of strangers that makes no sense and is left alone: where it lies, its id, and what is odd in it."""
+
+    collection: str
+    id: str
+    what: str
+
+
 @runtime_checkable
 class Strangers(Protocol):
     """What a store may offer besides in which strangers hold tasks: their leases are never ended by upkeep."""
@@ -220,6 +228,10 @@ class Strangers(Protocol):
 
         The act is written down first. Idempotent.
         """
+        ...
+
+    async def list_odd(self, most: int) -> list[Odd]:
+        """Documents that make no sense, at most so many. All are looked at: this takes a while."""
         ...
 
     async def holder_of(self, task: TaskId) -> str | None:
@@ -340,8 +352,9 @@ class Store(Protocol):
 
         Topics: `queue:<id>` (a task of it became ready, or is due earlier than any before), `events` (there are new
         ones), `nodes`, `queues`, `output:<task>` (a chunk of it was stored), `followed` (a task that is leased has
-        somebody who follows it, and had not before). A wake-up may be spurious and may be lost with a connection: after
-        `reset` look for yourself. Nothing is right only because of it.
+        somebody who follows it, and had not before). A wake-up may be spurious, and several may become one. One that
+        is lost on its way, with a connection or without, is made up for within a second of the commit, as long as the
+        store can be reached (of `output` alone nobody is told again: look for yourself). After `reset` look as well.
         """
         ...
 

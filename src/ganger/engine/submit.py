@@ -7,17 +7,18 @@ in turn waits for its members.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ganger.core import names
 from ganger.core.audit import Act
 from ganger.core.errors import BadInput, CycleFound, GangerError, StoreError, UnknownGroup, UnknownParent
-from ganger.core.graph import Edge, Join, On, order
-from ganger.core.ids import QueueId
-from ganger.core.lease import Lease, Renewal
+from ganger.core.graph import BRANCHES, Edge, Join, On, order
+from ganger.core.ids import QueueId, TaskId
+from ganger.core.lease import Renewal
 from ganger.core.state import is_final
 from ganger.core.task import Kind, NewTask, OnConflict
+from ganger.core.token import Attempt
 from ganger.engine import checks
 from ganger.engine.limits import Limits
 from ganger.engine.store import Datum, Past, Prompt, Store, Submission, Submitted
@@ -38,15 +39,17 @@ async def submit(
     limits: Limits,
     *,
     witness: Witness | None = None,
-    under: Lease | None = None,
+    under: Attempt | None = None,
     act: Act | None = None,
     data: Sequence[tuple[int, Datum]] = (),
     pasts: Sequence[tuple[int, Past]] = (),
 ) -> Submitted:
     """Check the tasks and store them with their data, all or none."""
-    check_tasks(tasks, limits)
+    asked = check_tasks(tasks, limits)
+    if asked:
+        await refuse_branches(store, asked)
     _check_pasts(pasts)
-    guard = None if under is None else (under.task, under.fence)
+    guard = None if under is None else (under.lease.task, under.lease.fence)
     request = Submission(tuple(tasks), guard, act, tuple(data), tuple(pasts))
     reply = await store.submit(request)
     if witness is not None:
@@ -79,9 +82,13 @@ def _check_pasts(pasts: Sequence[tuple[int, Past]]) -> None:
         checks.check_whole("created", past.created, 0, past.ended)
 
 
-def post_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Callable[[], Submitted]:
-    """Check the tasks and see that they are safe, while the calling thread waits; the reply may come later."""
-    check_tasks(tasks, limits)
+def post_now(store: Prompt, tasks: Sequence[NewTask], limits: Limits) -> Callable[[], Submitted] | None:
+    """Check the tasks and see that they are safe, while the calling thread waits; the reply may come later.
+
+    None: other tasks are to be looked at first, which takes an event loop.
+    """
+    if check_tasks(tasks, limits):
+        return None
     request = Submission(tuple(tasks))
     for task in tasks:
         if not stands_alone(task):
@@ -95,8 +102,11 @@ def stands_alone(task: NewTask) -> bool:
     return task.key is None and not task.parents and not task.group and task.retry_of is None
 
 
-def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
-    """Refuse what is wrong in a submission with an error that says which task and what to do."""
+def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> Mapping[TaskId, str]:
+    """Refuse what is wrong in a submission with an error that says which task and what to do.
+
+    Which tasks of the store are asked for a branch: they have to be conditions.
+    """
     checks.check_whole("the number of tasks in one submission", len(tasks), 0, limits.tasks_per_submit)
     index, related, kinds, payload = 0, [], checks.KINDS, limits.payload
     shared: tuple[Any, ...] = _TAIL
@@ -116,6 +126,19 @@ def check_tasks(tasks: Sequence[NewTask], limits: Limits) -> None:
         raise type(error)(f"task {index} of the submission: {error.message}", **error.fields, index=index) from None
     if related:
         _check_cycles(tasks, related)
+    edges = (edge for index in related for edge in tasks[index].parents)
+    return {TaskId(edge.parent): edge.on for edge in edges if edge.on in BRANCHES and edge.parent > 0}
+
+
+async def refuse_branches(store: Store, asked: Mapping[TaskId, str]) -> None:
+    """BadInput if a branch is asked of a task that is no condition and so chooses none."""
+    for task in await store.tasks(list(asked)):
+        if task is not None and task.kind != Kind.CONDITION:
+            raise _no_branch(f"task {task.id}", asked[task.id])
+
+
+def _no_branch(parent: str, on: str) -> BadInput:
+    return BadInput(f"{parent} is no condition and has no branch {on}: ask for success, finished or failed", field="on")
 
 
 def _check_head(task: NewTask, limits: Limits) -> None:
@@ -130,7 +153,9 @@ def _is_fine(tasks: Sequence[NewTask], index: int) -> bool:
     if len(edges) != 1 or not _is_plain_but_edges(task):
         return False
     parent, on = edges[0]
-    return type(parent) is int and -index <= parent < 0 and on in _ONS and tasks[-parent - 1][1] != Kind.GROUP
+    if type(parent) is not int or not -index <= parent < 0 or on not in _ONS or on in BRANCHES:
+        return False
+    return tasks[-parent - 1][1] != Kind.GROUP
 
 
 def _is_plain_but_edges(task: NewTask) -> bool:
@@ -160,7 +185,7 @@ def _check_parents(parents: tuple[Edge, ...], _: Limits) -> None:
     asked, ids = {edge[1] for edge in parents}, {edge[0] for edge in parents}
     if not asked <= _ONS:
         wrong = min(map(str, asked - _ONS))
-        raise BadInput(f"an edge asks for {wrong!r:.80}; use one of {sorted(_ONS)}", field="parents")
+        raise BadInput(f"an edge asks for {wrong!r:.80}; use one of {', '.join(On)}", field="parents")
     # A join may have a million parents: they are looked at one by one only to name the one that is wrong.
     whole = set(map(type, ids)) <= {int}
     if not whole or 0 in ids or (ids and not -_LARGEST_ID <= min(ids) <= max(ids) <= _LARGEST_ID):
@@ -177,7 +202,7 @@ def _is_parent(parent: object) -> bool:
 def _check_one_of(field: str, allowed: frozenset[str]) -> Callable[[str, Limits], None]:
     def check(value: str, _: Limits) -> None:
         if value not in allowed:
-            raise BadInput(f"{field} is {value!r:.80}; use one of {sorted(allowed)}", field=field)
+            raise BadInput(f"{field} is {value!r:.80}; use one of {', '.join(sorted(allowed))}", field=field)
 
     return check
 
@@ -213,6 +238,9 @@ def _check_family(tasks: Sequence[NewTask], index: int) -> None:
     task, count = tasks[index], len(tasks)
     if task.parents and (first := min(task.parents)[0]) < -count:
         raise UnknownParent(f"parent {first} is not one of the {count} tasks", parent=first)
+    for parent, on in task.parents:
+        if on in BRANCHES and parent < 0 and tasks[-parent - 1].kind != Kind.CONDITION:
+            raise _no_branch(f"task {-parent - 1} of the submission", on)
     if task.group and any(parent == task.group for parent, _ in task.parents):
         raise CycleFound(f"it waits for its own group {task.group}, which waits for it", tasks=[index])
     if task.group < -count or (task.group < 0 and tasks[-task.group - 1].kind != Kind.GROUP):

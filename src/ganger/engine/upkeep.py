@@ -21,6 +21,7 @@ from ganger.core.outcome import after_loss
 from ganger.core.state import Move
 from ganger.engine.bell import Bell
 from ganger.engine.store import EVENTS_TOPIC, NODES_TOPIC, QUEUES_TOPIC, Exchange, Lapsed, Store, Tend
+from ganger.engine.unheld import find_unheld
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -188,11 +189,34 @@ class Releaser(Chore):
         return Stepped(tended.done, tended.more, look_again)
 
 
+class Checker(Chore):
+    """Looks whether live nodes have in hand what they lease, and tells of each lease that is not, once."""
+
+    quiet = 5_000
+
+    def __init__(self, store: Store, clock: Clock, *, gate: LeaderGate = ALONE, telemetry: Telemetry = SILENT) -> None:
+        super().__init__(store, clock, gate=gate, telemetry=telemetry)
+        self._told: frozenset[tuple[int, int]] = frozenset()
+
+    async def step(self) -> Stepped:
+        """Uses: directory, find."""
+        found = {(one.task.id, one.task.fence): one for one in await find_unheld(self._store)}
+        for key in found.keys() - self._told:
+            task, node = found[key]
+            self._tell.event("lease_not_in_hand", task=task.id, fence=task.fence, node=node.name)
+        self._told = frozenset(found)
+        return Stepped(0, False, self._clock.wall() + self.quiet if found else None)
+
+
 class Retention(NamedTuple):
-    """How long final tasks stay, in milliseconds, and how many bytes of output; None keeps everything."""
+    """How long final tasks stay, in milliseconds, and how many bytes of output; None keeps everything.
+
+    `strangers`: the same of tasks that others made in a store that they write too.
+    """
 
     final: int | None = 7 * 24 * 60 * 60 * 1000
     output: int | None = 1 << 30
+    strangers: int | None = None
     every: int = 60 * 60 * 1000
 
 
@@ -228,6 +252,9 @@ class Pruner(Chore):
         tends = []
         if self._retention.final is not None:
             tends.append(Tend(prune_before=Wall(self._clock.wall() - self._retention.final)))
+        if self._retention.strangers is not None and self._store.capabilities.foreign_writers:
+            before = Wall(self._clock.wall() - self._retention.strangers)
+            tends.append(Tend(prune_before=before, strangers=True))
         if self._retention.output is not None:
             tends.append(Tend(trim_output=self._retention.output))
         return tends
@@ -242,6 +269,6 @@ def keep_up(
     telemetry: Telemetry = SILENT,
 ) -> Service:
     """All chores as one service."""
-    chores = [chore(store, clock, gate=gate, telemetry=telemetry) for chore in (Reaper, Promoter, Releaser)]
+    chores = [chore(store, clock, gate=gate, telemetry=telemetry) for chore in (Reaper, Promoter, Releaser, Checker)]
     pruner = Pruner(store, clock, retention, gate=gate, telemetry=telemetry)
     return Service("upkeep", children=[*chores, pruner], telemetry=telemetry)

@@ -7,8 +7,7 @@ What can go wrong, and why this is right:
 - *The registration is gone.* All leases are lost, and others may have the tasks by now. Everything is ended, nothing is
   told of it, and the node registers anew.
 - *The answer to a claim was lost.* Then tasks are leased to this node that it knows nothing of, and its own beats keep
-  those leases alive. After such a failure the node asks what it holds; what it still does not know at the next beat
-  cannot be on its way any more, and is given back.
+  those leases alive: see `strays.py`.
 - *A kill waits for the next beat.* Where the source tells that something happened, a node that holds anything beats
   then, at most twice a second; and sooner when somebody begins to follow what a node holds, at most ten times.
 - *An operator's drain waits for the next beat.* Where the source tells that nodes changed, that comes in half a second.
@@ -21,9 +20,7 @@ from typing import Final
 
 from ganger.core.errors import GangerError, NodeGone
 from ganger.core.node import Vitals
-from ganger.core.outcome import Release
 from ganger.node.carrying import Carrier
-from ganger.node.hands import Key
 from ganger.node.means import Means
 from ganger.node.pausing import Pause
 from ganger.node.source import Beaten
@@ -64,7 +61,6 @@ class Beating(Service):
         self._is_followed = False
         self._is_stirred = False
         self._last = 0.0
-        self._strays: frozenset[Key] = frozenset()
 
     def hurry(self) -> None:
         """Beat now: somebody says that the registration is gone."""
@@ -131,7 +127,6 @@ class Beating(Service):
         try:
             beaten = await self._source.beat(self._session.node, self._session.token, vitals=self._feel())
             self._obey(beaten)
-            await self._look_for_strays()
             self._pause.reset()
         except NodeGone:
             self._telemetry.event("node_gone", node=self._session.node)
@@ -149,15 +144,3 @@ class Beating(Service):
         self._carrier.follow(beaten.followed)
         if beaten.draining != was_draining:
             self._changed()
-
-    async def _look_for_strays(self) -> None:
-        """Give back what we hold without knowing it, if we have seen that twice."""
-        if not self._session.is_doubtful:
-            return
-        held = {(one.id, one.fence): one for one in await self._source.held(self._session.node)}
-        strays = frozenset(held) - self._carrier.hands.known()
-        for key in strays & self._strays:
-            self._telemetry.event("stray_lease_given_back", task=key[0], fence=key[1])
-            self._carrier.hands.add_ended(held[key], Release())
-        self._session.is_doubtful = bool(strays - self._strays)
-        self._strays = strays - self._strays

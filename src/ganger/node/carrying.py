@@ -90,7 +90,7 @@ class Carrier:
 
     def take(self, claimed: Sequence[Claimed]) -> None:
         """Begin these as soon as there is a slot; what came too late, is too much or of no kind of ours goes back."""
-        is_begun = self.early.pick(claimed)
+        is_begun, claimed = self.early.pick(claimed), self.hands.without_renounced(claimed)
         kinds = dict.fromkeys([one.kind for one in claimed])
         if kinds:
             # Nobody knows what the next claim brings: as long as it is all for batches, as much as they take is asked.

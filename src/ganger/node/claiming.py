@@ -66,8 +66,8 @@ class Claiming(Service):
                 started = self._carrier.claims_started
                 taken = await self._source.wait(self._session.node, most, start=started, eager=self._carrier.early)
         except TimeoutError:
-            # It was interrupted. What it was given at that very moment goes back; if that fails, a beat finds it.
-            self._session.is_doubtful = True
+            # It was interrupted. What it was given at that very moment goes back; if that fails, it is found.
+            self._carrier.hands.doubted.set()
             return
         finally:
             self._asking = None
@@ -84,7 +84,7 @@ class Claiming(Service):
         if isinstance(error, NodeGone):
             self._hurry()
         else:
-            self._session.is_doubtful = True
+            self._carrier.hands.doubted.set()
             self.trouble = f"nothing can be claimed: {error}"
         self._telemetry.event("claim_failed", error=error.code, message=str(error))
         await self._pause.take(self.draining)

@@ -12,7 +12,6 @@ What can go wrong, and why this is right:
 """
 
 import asyncio
-import os
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -22,10 +21,11 @@ from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, GangerError, StoreUnavailable
 from ganger.node.guardian.messages import Caps, End, Start
 from ganger.node.guardian.remote import Guardian
-from ganger.node.guardian.run import TIMED_OUT
+from ganger.node.guardian.run import SIGNALLED, TIMED_OUT
 from ganger.node.guardian.ward import Ward
 from ganger.node.spool import Spool, SpoolKey
 from ganger.runtime.telemetry import Telemetry
+from ganger.wire.questions import check_command
 from ganger.wire.specs import CommandExits
 
 GRACE: Final = 1_000
@@ -90,7 +90,7 @@ class Errands:
         return judge(end)
 
     def _order(self, probe: CommandExits) -> Start:
-        _refuse(probe)
+        check_command(probe)
         timeout = min(max(1, probe.timeout), LONGEST)
         return Start(
             next(self._numbers),
@@ -120,18 +120,11 @@ def _sweep(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _refuse(probe: CommandExits) -> None:
-    if not probe.argv or any("\0" in text for text in (*probe.argv, probe.cwd or "")):
-        raise BadInput("a command names a program, and neither it nor its folder holds a NUL", field="argv")
-    if probe.cwd is not None and not os.path.isabs(probe.cwd):
-        raise BadInput(f"the folder {probe.cwd!r:.80} of a command is no absolute path", field="cwd")
-
-
 def judge(end: End) -> int:
     """The exit code that an end means; a signal is 128 more than its number, as a shell has it."""
     match end.why:
         case "exit":
-            return 128 + end.signal if end.signal is not None else end.code or 0
+            return SIGNALLED + end.signal if end.signal is not None else end.code or 0
         case "timeout":
             return TIMED_OUT
         case "program":

@@ -55,8 +55,8 @@ class Run(Protocol):
 
     async def ended(self) -> Ended:
         """Wait until it has ended and nothing of it runs. May be awaited more than once. Never raises for what the
-        attempt did: that is an outcome. A time-out is Fail with its own code, a kill is Killed, the death of its own
-        process without a result is Crashed.
+        attempt did: that is an outcome. A time-out is Fail with its own code, a kill is Killed, a command that
+        a signal ended is Fail with 128 + its number, the death of what carried the attempt is Crashed.
         """
         ...
 

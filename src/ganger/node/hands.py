@@ -16,6 +16,7 @@ from ganger.node.spool import Spool
 
 Key = tuple[TaskId, Fence]
 KILLED_EARLY: Final = "killed before it began"
+_MOST_RENOUNCED: Final = 1_000
 
 
 class Wish(Enum):
@@ -77,7 +78,8 @@ class Remains(NamedTuple):
 class Hands:
     """All of them. `woken` is set when something is to be settled, `emptied` while nothing is held.
 
-    `settled` is set when the last of them has been settled, until there are others.
+    `settled` is set when the last of them has been settled, until there are others. `doubted` is set while something
+    may be leased to the node that is not here: see Strays.
     """
 
     def __init__(self) -> None:
@@ -86,7 +88,10 @@ class Hands:
         self.emptied = asyncio.Event()
         self.emptied.set()
         self.settled = asyncio.Event()
+        self.doubted = asyncio.Event()
         self._ended: list[Finished] = []
+        self._leaving: set[Key] = set()
+        self._renounced: dict[Key, None] = {}
         self._remains: dict[Key, Remains] = {}
 
     @property
@@ -97,6 +102,7 @@ class Hands:
         self.held |= {(hand.claimed.id, hand.claimed.fence): hand for hand in hands}
         self.emptied.clear()
         self.settled.clear()
+        self.doubted.set()
 
     def end(self, ends: Sequence[tuple[Hand, Ended]]) -> None:
         """These have ended, and nothing of them runs. Nobody hears of those that are to be dropped."""
@@ -120,21 +126,37 @@ class Hands:
         self._ended.append(Finished(claimed, outcome))
         self.woken.set()
 
+    def renounce(self, claimed: Claimed, outcome: Outcome) -> None:
+        """The same of one that may yet come: it is not to be begun then."""
+        self._renounced[claimed.id, claimed.fence] = None
+        while len(self._renounced) > _MOST_RENOUNCED:
+            del self._renounced[next(iter(self._renounced))]
+        self.add_ended(claimed, outcome)
+
+    def without_renounced(self, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
+        if not self._renounced:
+            return claimed
+        return [one for one in claimed if (one.id, one.fence) not in self._renounced]
+
     def take_ended(self) -> list[Finished]:
+        """These are being settled, until `take_remains` or `put_back` says how that went."""
         ended, self._ended = self._ended, []
+        self._leaving.update((one.claimed.id, one.claimed.fence) for one in ended)
         return ended
 
     def take_remains(self, settled: Sequence[Finished]) -> list[Remains]:
         """What these leave behind: they are settled, or nobody wants them any more."""
         if self.is_empty:
             self.settled.set()
+        keys = [(one.claimed.id, one.claimed.fence) for one in settled]
+        self._leaving.difference_update(keys)
         if not self._remains:
             return []
-        keys = [(one.claimed.id, one.claimed.fence) for one in settled]
         return [self._remains.pop(key) for key in keys if key in self._remains]
 
     def put_back(self, ended: Sequence[Finished]) -> None:
         """They could not be settled now."""
+        self._leaving.difference_update((one.claimed.id, one.claimed.fence) for one in ended)
         self._ended[:0] = ended
 
     def drop_ended(self) -> int:
@@ -145,7 +167,7 @@ class Hands:
 
     def known(self) -> frozenset[Key]:
         """Every attempt that is on its way through this node."""
-        return frozenset(self.held) | {(one.claimed.id, one.claimed.fence) for one in self._ended}
+        return frozenset(self.held) | self._leaving | {(one.claimed.id, one.claimed.fence) for one in self._ended}
 
     def of(self, task: TaskId) -> list[Hand]:
         return [hand for (number, _), hand in self.held.items() if number == task]

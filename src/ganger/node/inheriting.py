@@ -18,7 +18,6 @@ What cannot be proven dead this way waits for the end of its lease, as it would 
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 
@@ -28,7 +27,7 @@ from ganger.core.node import Node
 from ganger.core.outcome import Crashed, Release
 from ganger.core.task import Claimed, Kind
 from ganger.node.source import Finished, WorkSource
-from ganger.runtime.service import Service
+from ganger.node.vigil import Neighbour, Vigil
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 LOOKS: Final = 200
@@ -38,26 +37,11 @@ _PAUSE: Final = 0.02
 _LOT: Final = 500
 
 
-class Neighbour(Protocol):
-    """A node of this machine, by the folder in which it keeps what it needs."""
-
-    @property
-    def name(self) -> str: ...
-
-    def find_process(self) -> int | None:
-        """The process that is this node now; None if none is found."""
-        ...
+class Departed(Neighbour, Protocol):
+    """A neighbour, and what it left behind."""
 
     def read_node(self) -> NodeId | None:
         """Its last registration."""
-        ...
-
-    def is_taken(self) -> bool:
-        """Has any process its lock, also one that cannot be seen from here?"""
-        ...
-
-    def read_epoch(self) -> int:
-        """It grows with each process."""
         ...
 
     def read_last(self) -> Collection[tuple[TaskId, Fence]] | None:
@@ -65,78 +49,21 @@ class Neighbour(Protocol):
         ...
 
 
-class Inheriting(Service):
-    """Watches the processes of the other nodes of this machine, and settles for those that died."""
+class Inheriting(Vigil[Departed]):
+    """Settles for the nodes of this machine that died."""
 
     def __init__(
         self,
         source: WorkSource,
-        list_neighbours: Callable[[], Iterable[Neighbour]],
+        list_neighbours: Callable[[], Iterable[Departed]],
         list_nodes: Callable[[], Awaitable[Sequence[Node]]],
         telemetry: Telemetry = SILENT,
     ) -> None:
-        super().__init__("inheriting", telemetry=telemetry)
+        super().__init__("inheriting", list_neighbours, source.hear_nodes, telemetry)
         self._source = source
-        self._list = list_neighbours
         self._list_nodes = list_nodes
-        self._came = asyncio.Event()
-        self._watched: dict[str, int] = {}
-        self._settled: dict[str, int] = {}
-        self._jobs: set[asyncio.Task[None]] = set()
 
-    async def run(self) -> None:
-        unhear = self._source.hear_nodes(self._came.set)
-        try:
-            while True:
-                self._came.clear()
-                for neighbour in self._list():
-                    self._watch(neighbour)
-                await self._came.wait()
-        finally:
-            unhear()
-            self._let_go()
-
-    async def drain(self) -> None:
-        """It only waits for what may never come: there is nothing to finish."""
-        await self.stop()
-
-    def _watch(self, neighbour: Neighbour) -> None:
-        """Of each process once: others come and go often, and to look for a process is not cheap."""
-        epoch = neighbour.read_epoch()
-        if neighbour.name in self._watched or self._settled.get(neighbour.name) == epoch:
-            return
-        pid = neighbour.find_process()
-        if pid == os.getpid():
-            self._settled[neighbour.name] = epoch
-        elif (fd := _open(pid)) is not None:
-            self._watched[neighbour.name] = fd
-            asyncio.get_running_loop().add_reader(fd, self._bereave, neighbour, epoch)
-        elif not neighbour.is_taken():
-            self._mourn(neighbour, epoch)
-
-    def _bereave(self, neighbour: Neighbour, epoch: int) -> None:
-        fd = self._watched.pop(neighbour.name)
-        asyncio.get_running_loop().remove_reader(fd)
-        os.close(fd)
-        self._mourn(neighbour, epoch)
-        # The next of its name may be there already.
-        self._came.set()
-
-    def _mourn(self, neighbour: Neighbour, epoch: int) -> None:
-        self._settled[neighbour.name] = epoch
-        job = asyncio.get_running_loop().create_task(self._inherit(neighbour, epoch))
-        self._jobs.add(job)
-        job.add_done_callback(self._jobs.discard)
-
-    def _let_go(self) -> None:
-        for fd in self._watched.values():
-            asyncio.get_running_loop().remove_reader(fd)
-            os.close(fd)
-        self._watched.clear()
-        for job in self._jobs:
-            job.cancel()
-
-    async def _inherit(self, neighbour: Neighbour, epoch: int) -> None:
+    async def mourn(self, neighbour: Departed, epoch: int) -> None:
         trouble = "its processes are not known to be dead"
         for _ in range(LOOKS):
             try:
@@ -148,7 +75,7 @@ class Inheriting(Service):
             await asyncio.sleep(_PAUSE)
         self._telemetry.event("inheriting_failed", called=neighbour.name, trouble=trouble)
 
-    async def _settle(self, neighbour: Neighbour, epoch: int) -> bool:
+    async def _settle(self, neighbour: Departed, epoch: int) -> bool:
         """False: it is too early."""
         node = await self._find(neighbour)
         held = () if node is None else await self._source.held(node)
@@ -165,7 +92,7 @@ class Inheriting(Service):
         self._telemetry.event("node_inherited", node=node, called=neighbour.name, tasks=len(functions))
         return True
 
-    async def _find(self, neighbour: Neighbour) -> NodeId | None:
+    async def _find(self, neighbour: Departed) -> NodeId | None:
         """Its registration, if that is here. The number alone may be another's: a store can be put back to a backup."""
         number = neighbour.read_node()
         here = await self._list_nodes()
@@ -175,14 +102,6 @@ class Inheriting(Service):
         finished = [Finished(one, _judge(one, last)) for one in held]
         for start in range(0, len(finished), _LOT):
             await self._source.take(node, 0, start=False, finished=finished[start : start + _LOT])
-
-
-def _open(pid: int | None) -> int | None:
-    """A descriptor that can be read when the process has ended; None if it is gone already."""
-    try:
-        return None if pid is None else os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
 
 
 def _judge(claimed: Claimed, last: Collection[tuple[TaskId, Fence]]) -> Crashed | Release:

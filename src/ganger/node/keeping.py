@@ -1,12 +1,16 @@
-"""Output that does not travel with a settle, because it is long or followed: stored before, removed here after."""
+"""Output that does not travel with a settle, because it is long or followed: stored before, removed here after.
+
+What cannot be stored does not keep the result back. On a full disk the beginning of it is kept, which the reserve of
+the store can hold; and what is lost is said in the data `cut`.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, NamedTuple
 
 from ganger.core.clock import Entropy
-from ganger.core.errors import GangerError, StoreUnavailable
+from ganger.core.errors import GangerError, StaleLease, StoreFull, StoreUnavailable
 from ganger.core.task import Claimed
 from ganger.node.executor import Ended
 from ganger.node.following import Following
@@ -16,8 +20,19 @@ from ganger.node.source import WorkSource
 from ganger.node.spool import LARGEST, Spool, SpoolKey
 from ganger.runtime.disk import run_whole
 from ganger.runtime.telemetry import Telemetry
+from ganger.wire.cuts import FULL, add_cut
 
 _TRIES: Final = 5
+HEAD: Final = 1 << 16
+"""So much of a stream goes into the store itself where there is no room for it elsewhere."""
+
+
+class Lost(NamedTuple):
+    """What could not be stored of streams, why, and of which attempt that was."""
+
+    streams: Mapping[str, int]
+    why: str
+    attempt: int
 
 
 class Keeper:
@@ -31,26 +46,41 @@ class Keeper:
         self._removing: set[asyncio.Future[None]] = set()
 
     async def keep(self, hand: Hand, ended: Ended) -> Ended:
-        """Store the long streams of an attempt, and the rest of those that were followed; what is left to the settle.
-
-        What cannot be stored is told, and does not keep the result back.
-        """
+        """Store long streams of an attempt, and the rest of those that were followed; what is left to the settle."""
         sent = await self.following.close(hand)
         for stream in ended.streams:
             if hand.spool is not None and stream not in ended.data:
-                await self._keep(hand.spool, hand.claimed, stream, sent.get(stream, 0))
+                lost = await self._keep(hand.spool, hand.claimed, stream, sent.get(stream, 0))
+                ended = ended._replace(data=add_cut(ended.data, *lost)) if lost else ended
         followed = [stream for stream in sent if stream in ended.data]
         kept = {stream for stream in followed if await self._keep_rest(hand, ended.data, stream, sent[stream])}
         if not kept:
             return ended
         return ended._replace(data={key: body for key, body in ended.data.items() if key not in kept})
 
-    async def _keep(self, spool: Spool, claimed: Claimed, stream: str, start: int) -> None:
+    async def _keep(self, spool: Spool, claimed: Claimed, stream: str, start: int) -> Lost | None:
+        key = SpoolKey(claimed.id, claimed.fence, stream)
+
         async def send() -> None:
-            async with aclosing(_read(spool, SpoolKey(claimed.id, claimed.fence, stream), start)) as body:
+            async with aclosing(_read(spool, key, start)) as body:
                 await self._source.keep(claimed.lease, stream, body, start)
 
-        await self._try(claimed, stream, send)
+        error = await self._try(claimed, stream, send)
+        if error is None or isinstance(error, StaleLease):
+            return None
+        kept = await self._keep_head(spool, key, claimed, start) if isinstance(error, StoreFull) else 0
+        missing = spool.measure(key) - start - kept
+        why = FULL if isinstance(error, StoreFull) else f"it could not be stored: {error.message}"
+        return Lost({stream: missing}, why, claimed.fence) if missing > 0 else None
+
+    async def _keep_head(self, spool: Spool, key: SpoolKey, claimed: Claimed, start: int) -> int:
+        """Store as much as goes into the store itself; how many bytes."""
+        try:
+            head = await spool.read_ended(key).read(start, HEAD)
+            await self._source.ship(claimed.lease, key.stream, start, head)
+        except GangerError:
+            return 0
+        return len(head)
 
     async def _keep_rest(self, hand: Hand, data: Mapping[str, bytes], stream: str, start: int) -> bool:
         """False: it is not stored, and must go whole with the settle."""
@@ -59,20 +89,22 @@ class Keeper:
         async def send() -> None:
             await self._source.ship(claimed.lease, stream, start, rest)
 
-        return not rest or await self._try(claimed, stream, send)
+        return not rest or await self._try(claimed, stream, send) is None
 
-    async def _try(self, claimed: Claimed, stream: str, send: Callable[[], Awaitable[None]]) -> bool:
+    async def _try(self, claimed: Claimed, stream: str, send: Callable[[], Awaitable[None]]) -> GangerError | None:
+        """What keeps it from being stored; None: it is."""
         pause = Pause(self._entropy)
         for tries in range(1, _TRIES + 1):
             try:
                 await send()
-                return True
+                return None
             except GangerError as error:
+                failed = error
                 if tries == _TRIES or not isinstance(error, StoreUnavailable):
-                    self._telemetry.event("output_not_kept", task=claimed.id, stream=stream, error=error.code)
-                    return False
+                    break
             await pause.take()
-        return False
+        self._telemetry.event("output_not_kept", task=claimed.id, stream=stream, error=failed.code)
+        return failed
 
     def remove(self, spool: Spool, claimed: Claimed, streams: Sequence[str]) -> None:
         """The attempt is settled: what it said is not needed here any more, and is gone now or soon."""

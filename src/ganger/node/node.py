@@ -1,10 +1,11 @@
 """A node: it takes tasks from a source, has them executed, and settles them.
 
-It is made of six services, which end in the opposite order of their start:
+It is made of seven services, which end in the opposite order of their start:
 
 - `Presence` registers, adopts what a former node left, and is the last to go;
 - `Beating` keeps the registration and every lease alive;
 - `Touching` renews the leases that have an end of their own;
+- `Strays` gives back what is leased to the node and not in its hands;
 - `Settling` settles what has ended and fills the slots that become free, in one step;
 - `Claiming` waits for work with the slots that nobody fills;
 - `Retiring` waits for an operator who drains the node.
@@ -20,6 +21,7 @@ from typing import NamedTuple
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
 from ganger.core.node import Registration, Vitals
+from ganger.core.task import Kind
 from ganger.node.beating import Beating
 from ganger.node.carrying import Carrier
 from ganger.node.claiming import Claiming
@@ -34,6 +36,7 @@ from ganger.node.session import Session
 from ganger.node.settling import Settling
 from ganger.node.slots import Slots
 from ganger.node.source import WorkSource
+from ganger.node.strays import Strays
 from ganger.node.touching import Touching
 from ganger.runtime.machine import Machine
 from ganger.runtime.service import Service, ServiceState
@@ -78,7 +81,8 @@ class Node(Service):
         self._beating = Beating(means, self.carrier, self._presence.rejoin, self._claiming.interrupt, self.feel)
         self._retiring = Retiring(means, self.carrier)
         touching = Touching(means, self.carrier, clock)
-        parts = [self._presence, self._beating, touching, self._settling, self._claiming, self._retiring]
+        strays = Strays(means, self.carrier)
+        parts = [self._presence, self._beating, touching, strays, self._settling, self._claiming, self._retiring]
         super().__init__(f"node {options.name}", children=parts, telemetry=telemetry)
 
     def _hurry(self) -> None:
@@ -101,8 +105,9 @@ class Node(Service):
 
     def feel(self) -> Vitals:
         """How it is, as it tells with each beat."""
-        machine, held = self._machine(), len(self.carrier.hands.held)
-        return Vitals(self._slots, self.carrier.used, held, *machine, trouble=self.ready().why)
+        machine, hands = self._machine(), self.carrier.hands
+        known = tuple(sorted(task for task, _ in hands.known()))
+        return Vitals(self._slots, self.carrier.used, len(hands.held), *machine, trouble=self.ready().why, hands=known)
 
     @property
     def stale(self) -> int:
@@ -128,7 +133,8 @@ def _introduce(
     if not executors and not batch:
         raise BadInput("the node has nothing that could execute a task: give it an executor")
     kinds = {kind for one in executors for kind in one.kinds} | {kind for one in batch for kind in one.kinds}
-    wanted = kinds if options.kinds is None else kinds & set(options.kinds)
+    # Conditions are no task of an executor: the node says all the same whether it asks what they ask.
+    wanted = kinds if options.kinds is None else {*kinds, Kind.CONDITION} & set(options.kinds)
     # A batch has room for as much as it can do, which is not known beforehand: the node itself asks for no more.
     slots = None if batch else options.slots + options.prefetch
     token = options.token or entropy.token(TOKEN_BYTES).hex()

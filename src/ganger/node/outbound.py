@@ -7,8 +7,8 @@ What can go wrong, and why this is right:
   that address, or are refused.
 - *The name answers differently the second time.* It is resolved once, every answer is looked at, and the connection
   goes to an address that was looked at; the certificate is still checked against the name.
-- *The receiver sends us elsewhere.* Redirects are not followed: an answer other than 2xx is a failure.
-- *The receiver is slow, or talks without end.* All has one deadline, and of the answer only the first line is read.
+- *The receiver sends us elsewhere.* Redirects are not followed, and no proxy is asked.
+- *The receiver is slow, or talks without end.* All has one deadline, and of the answer only the status is read.
 """
 
 import asyncio
@@ -20,24 +20,41 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from ganger.core.address import strip_password
 from ganger.core.errors import BadInput, NotAllowed
 
 LONGEST_URL: Final = 2_000
 DEADLINE: Final = 20.0
 _LINE: Final = 8 << 10
+MOST_LINES: Final = 200
+"""So much may come before the status that counts."""
+
 _PORTS: Final = {"https": 443, "http": 80}
 _WRAPPED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 """IPv6 addresses that lead to an IPv4 address which is not to be seen in them at once."""
 
 
 class Rule(NamedTuple):
-    """Hosts, or `host:port`, that may also be asked without TLS and at private addresses."""
+    """Hosts, or `host:port`, that may also be asked without TLS and at private addresses.
+
+    `what` is asked by this rule, and `setting` is where an operator names the hosts.
+    """
 
     trusted: frozenset[str] = frozenset()
+    what: str = "webhook"
+    setting: str = "webhook_hosts"
 
     def trusts(self, url: SplitResult) -> bool:
         host = (url.hostname or "").lower()
         return not self.trusted.isdisjoint({host, f"{host}:{_port(url)}"})
+
+
+def trust(rule: Rule, hosts: str) -> Rule:
+    """The rule, with these hosts, as a setting names them. BadInput."""
+    names = [name.strip().lower() for name in hosts.split(",") if name.strip()]
+    if any("/" in name for name in names):
+        raise BadInput(f"{rule.setting} has names, or name:port, with commas between them", field=rule.setting)
+    return rule._replace(trusted=frozenset(names))
 
 
 class Answered(NamedTuple):
@@ -51,25 +68,26 @@ class Answered(NamedTuple):
 def check_url(text: str, rule: Rule) -> SplitResult:
     """The address, as far as it can be judged without asking anybody. BadInput, NotAllowed."""
     if len(text) > LONGEST_URL or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadInput(f"a webhook has at most {LONGEST_URL} plain characters, without spaces", field="webhook")
-    url = _split(text)
+        raise BadInput(f"a {rule.what} has at most {LONGEST_URL} plain characters, without spaces", field=rule.what)
+    url = _split(text, rule)
     if url.scheme not in _PORTS or not url.hostname or url.username is not None or url.password is not None:
-        raise BadInput("a webhook is https://host/path, without a name or a password in it", field="webhook")
+        raise BadInput(f"a {rule.what} is https://host/path, without a name or a password in it", field=rule.what)
     if rule.trusts(url):
         return url
     if url.scheme != "https":
-        raise NotAllowed("a webhook needs https: see the setting webhook_hosts", host=url.hostname)
+        raise NotAllowed(f"a {rule.what} needs https: see the setting {rule.setting}", host=url.hostname)
     if (literal := _read_literal(url.hostname)) is not None:
-        check_address(literal)
+        check_address(literal, rule)
     return url
 
 
-def _split(text: str) -> SplitResult:
+def _split(text: str, rule: Rule) -> SplitResult:
     try:
         url = urlsplit(text)
         _port(url)
     except ValueError:
-        raise BadInput(f"the webhook {text!r:.80} is no address", field="webhook") from None
+        shown = strip_password(text)
+        raise BadInput(f"the {rule.what} {shown!r:.80} is no address", field=rule.what) from None
     return url
 
 
@@ -84,29 +102,39 @@ def _read_literal(host: str) -> str | None:
         return None
 
 
-def check_address(address: str) -> None:
+def check_address(address: str, rule: Rule) -> None:
     """NotAllowed unless it is one of the public internet."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         if any(found in network for network in _WRAPPED):
-            raise _refuse(address)
+            raise _refuse(address, rule)
         found = found.ipv4_mapped or found
     if not found.is_global or found.is_multicast:
-        raise _refuse(address)
+        raise _refuse(address, rule)
 
 
-def _refuse(address: str) -> NotAllowed:
-    return NotAllowed(f"{address} is not of the public internet: see the setting webhook_hosts", address=address)
+def _refuse(address: str, rule: Rule) -> NotAllowed:
+    return NotAllowed(f"{address} is not of the public internet: see the setting {rule.setting}", address=address)
 
 
 async def post(
     text: str, body: bytes, headers: Mapping[str, str], rule: Rule, tls: ssl.SSLContext | None = None
 ) -> Answered:
     """Send it once. BadInput, NotAllowed: it must not be sent. OSError, TimeoutError: it may have been."""
+    said = {"Content-Length": str(len(body)), **headers}
     url = check_url(text, rule)
+    return await _ask_once(url, _write_request("POST", url, said) + body, rule, tls)
+
+
+async def get(text: str, headers: Mapping[str, str], rule: Rule, tls: ssl.SSLContext | None = None) -> Answered:
+    """Ask once, as `post` does."""
+    url = check_url(text, rule)
+    return await _ask_once(url, _write_request("GET", url, headers), rule, tls)
+
+
+async def _ask_once(url: SplitResult, request: bytes, rule: Rule, tls: ssl.SSLContext | None) -> Answered:
     async with asyncio.timeout(DEADLINE):
-        addresses = await _resolve(url, rule)
-        return await _ask(url, addresses, _write_request(url, body, headers), tls)
+        return await _ask(url, await _resolve(url, rule), request, tls)
 
 
 async def _resolve(url: SplitResult, rule: Rule) -> Sequence[str]:
@@ -114,18 +142,17 @@ async def _resolve(url: SplitResult, rule: Rule) -> Sequence[str]:
     found = await loop.getaddrinfo(host, _port(url), type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
     for address in [] if rule.trusts(url) else addresses:
-        check_address(address)
+        check_address(address, rule)
     if not addresses:
         raise OSError(f"the host {host} has no address")
     return addresses
 
 
-def _write_request(url: SplitResult, body: bytes, headers: Mapping[str, str]) -> bytes:
+def _write_request(method: str, url: SplitResult, headers: Mapping[str, str]) -> bytes:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    host = url.netloc
-    said = {"Host": host, "Content-Length": str(len(body)), "Connection": "close", **headers}
-    lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
-    return "\r\n".join(lines).encode("ascii") + body
+    said = {"Host": url.netloc, **headers, "Connection": "close"}
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+    return "\r\n".join(lines).encode("ascii")
 
 
 async def _connect(
@@ -147,11 +174,31 @@ async def _ask(url: SplitResult, addresses: Sequence[str], request: bytes, tls: 
     try:
         writer.write(request)
         await writer.drain()
-        return _read_status(await reader.readline())
+        return await _read_answer(reader)
     finally:
         writer.transport.abort()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+async def _read_answer(reader: asyncio.StreamReader) -> Answered:
+    """What a server says before its answer (1xx) is passed over."""
+    begins = True
+    for _ in range(MOST_LINES):
+        line = await _read_line(reader)
+        if begins and not 100 <= (answered := _read_status(line)).status < 200:
+            return answered
+        begins = not line.strip()
+    raise OSError("the answer has no end")
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError:
+        raise OSError("a line of the answer has no end") from None
 
 
 def _read_status(line: bytes) -> Answered:

@@ -1,41 +1,64 @@
 """Questions that conditions ask about the place where a node runs: a file, a port, a URL, a command's exit.
 
 Every answer comes within ten seconds, a command's within its own time. What does not answer is a no; only a question
-that can never be asked (a relative path, a scheme that nobody speaks) is an error. A URL is asked with one GET, of
-which the first line is read: no redirect is followed, no proxy asked and no body read, so a server can neither send the
-node elsewhere nor keep it busy.
+that can never be asked (a relative path, a scheme that nobody speaks, an address that strangers must not have asked) is
+an error. A URL is asked with one GET, under the rules of `outbound.py`.
+
+A question is asked only by a node that would take a task of the condition's queue with its labels, and that runs what
+the question is: whoever submits to one queue has no other queue's machines answer.
 """
 
 import asyncio
 import os
-import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, assert_never
-from urllib.parse import SplitResult, urlsplit
+from typing import Final, NamedTuple, assert_never
 
 from ganger.core.errors import BadInput
-from ganger.wire.specs import CommandExits, FileThere, PortAnswers, UrlAnswers
+from ganger.core.queue import Queue
+from ganger.node.outbound import Rule, get
+from ganger.wire.questions import check_path, check_place
+from ganger.wire.specs import CommandExits, FileThere, PlacedProbe, PortAnswers, UrlAnswers, list_askers
 
 PATIENCE: Final = 10.0
 COMMANDS_AT_ONCE: Final = 4
 FILES_AT_ONCE: Final = 4
-MOST_LINES: Final = 200
-_PORTS: Final = {"http": 80, "https": 443}
+_HEADERS: Final = {"User-Agent": "ganger", "Accept": "*/*"}
 
 Run = Callable[[CommandExits], Awaitable[int]]
 """Runs a command within its time: its exit code. Whoever hands it in ends what takes longer."""
 
 
+class Place(NamedTuple):
+    """What the node takes that asks here; None for queues or kinds means all of them."""
+
+    node: str = ""
+    queues: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    kinds: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
+
+    def takes_queue(self, queue: Queue) -> bool:
+        wanted = queue.name not in self.ignore if self.queues is None else queue.name in self.queues
+        return wanted and queue.takes_node(self.node)
+
+
+ANYWHERE: Final = Place()
+UNTRUSTED: Final = Rule(what="URL", setting="probe_hosts")
+
+
 class Probes:
-    """Asks here, for conditions that require no more than these labels. Without `run` commands are left to others.
+    """Asks here, what the place takes. Without `run` commands are left to others. `rule`: which URLs may be asked.
 
     Close it at the end.
     """
 
-    def __init__(self, run: Run | None = None, labels: Iterable[str] = (), patience: float = PATIENCE) -> None:
+    def __init__(
+        self, run: Run | None = None, place: Place = ANYWHERE, *, rule: Rule = UNTRUSTED, patience: float = PATIENCE
+    ) -> None:
         self._run = run
-        self._labels = frozenset(labels)
+        self._place = place
+        self._rule = rule
         self._patience = patience
         self._commands = asyncio.Semaphore(COMMANDS_AT_ONCE)
         # A file on a server that does not answer holds its thread: these are apart, so that it holds nobody else's.
@@ -44,11 +67,16 @@ class Probes:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def takes(self, probe: FileThere | PortAnswers | UrlAnswers | CommandExits, requires: Sequence[str]) -> bool:
-        return self._labels.issuperset(requires) and (self._run is not None or not isinstance(probe, CommandExits))
+    def takes(self, probe: PlacedProbe, queue: Queue, requires: Sequence[str]) -> bool:
+        place = self._place
+        if not (place.takes_queue(queue) and set(place.labels).issuperset(requires)):
+            return False
+        if place.kinds is not None and list_askers(probe).isdisjoint(place.kinds):
+            return False
+        return self._run is not None or not isinstance(probe, CommandExits)
 
-    async def probe(self, probe: FileThere | PortAnswers | UrlAnswers | CommandExits) -> bool:
-        """Is it so, here and now? BadInput: this can never be asked."""
+    async def probe(self, probe: PlacedProbe) -> bool:
+        """Is it so, here and now? BadInput, NotAllowed: this can never be asked here."""
         match probe:
             case CommandExits():
                 return await self._command(probe)
@@ -57,7 +85,7 @@ class Probes:
             case PortAnswers():
                 return await self._in_time(_port(probe))
             case UrlAnswers():
-                return await self._in_time(_url(probe))
+                return await self._in_time(self._url(probe))
             case _:
                 assert_never(probe)
 
@@ -76,76 +104,17 @@ class Probes:
             return await self._run(probe) == 0
 
     async def _file(self, probe: FileThere) -> bool:
-        if not os.path.isabs(probe.path) or "\0" in probe.path:
-            raise BadInput(f"{probe.path!r:.80} is no absolute path", field="path")
+        check_path(probe.path, "path")
         there = await asyncio.get_running_loop().run_in_executor(self._threads, os.path.exists, probe.path)
         return there is not probe.gone
 
+    async def _url(self, probe: UrlAnswers) -> bool:
+        answered = await get(probe.url, _HEADERS, self._rule)
+        return answered.is_good if probe.status is None else answered.status == probe.status
+
 
 async def _port(probe: PortAnswers) -> bool:
-    _check_place(probe.host, probe.port)
+    check_place(probe.host, probe.port)
     _, writer = await asyncio.open_connection(probe.host, probe.port)
     writer.transport.abort()
     return True
-
-
-def _check_place(host: str, port: int) -> None:
-    if not host or not host.isprintable() or len(host) > 253 or not 0 < port < 1 << 16:
-        raise BadInput(f"{host!r:.80} with port {port} is no place to connect to", field="host")
-
-
-async def _url(probe: UrlAnswers) -> bool:
-    url, host, port = _split(probe.url)
-    tls = ssl.create_default_context() if url.scheme == "https" else None
-    reader, writer = await asyncio.open_connection(host, port, ssl=tls)
-    try:
-        writer.write(_get(url))
-        status = await _status(reader)
-    finally:
-        writer.transport.abort()
-    return 200 <= status < 300 if probe.status is None else status == probe.status
-
-
-def _split(text: str) -> tuple[SplitResult, str, int]:
-    try:
-        url = urlsplit(text)
-        port = url.port or _PORTS[url.scheme]
-    except (ValueError, KeyError):
-        raise BadInput(f"{text!r:.80} is no http or https URL", field="url") from None
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise BadInput(f"{text!r:.80} holds characters that must be written as %XX in a URL", field="url")
-    _check_place(url.hostname or "", port)
-    return url, url.hostname or "", port
-
-
-def _get(url: SplitResult) -> bytes:
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    host = url.netloc.rpartition("@")[2]
-    lines = (f"GET {path} HTTP/1.1", f"Host: {host}", "User-Agent: ganger", "Accept: */*", "Connection: close")
-    return "".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii")
-
-
-async def _status(reader: asyncio.StreamReader) -> int:
-    """The status of the answer; what a server says before it (1xx) is passed over. 0: this is no HTTP."""
-    heads = True
-    for _ in range(MOST_LINES):
-        line = await _line(reader)
-        if heads:
-            status = _code(line)
-            if not 100 <= status < 200:
-                return status
-        heads = not line
-    return 0
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return (await reader.readuntil(b"\n")).strip()
-    except asyncio.LimitOverrunError:
-        raise EOFError("a line without an end") from None
-
-
-def _code(line: bytes) -> int:
-    words = line.split(maxsplit=2)
-    known = len(words) > 1 and words[0].startswith(b"HTTP/1.") and words[1].isdigit() and len(words[1]) == 3
-    return int(words[1]) if known else 0

@@ -8,10 +8,7 @@ from ganger.node.source import Beaten, Joined
 
 
 class Session:
-    """`joined` is set while there is a registration; `told_to_drain` and `resumed` are never both set.
-
-    `is_doubtful`: a claim was asked for and its answer never came.
-    """
+    """`joined` is set while there is a registration; `told_to_drain` and `resumed` are never both set."""
 
     def __init__(self, token: str, clock: Clock) -> None:
         self.token = token
@@ -19,7 +16,6 @@ class Session:
         self.lease = 0
         self.trusted_until = Moment(0)
         self.is_draining = False
-        self.is_doubtful = False
         self.joined = asyncio.Event()
         self.told_to_drain = asyncio.Event()
         self.resumed = asyncio.Event()

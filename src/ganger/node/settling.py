@@ -116,7 +116,7 @@ class Settling(Service):
 
     async def _retry(self, ended: Sequence[Finished], error: GangerError) -> None:
         self._telemetry.event("settle_failed", count=len(ended), error=error.code, message=str(error))
-        self._session.is_doubtful = True
+        self._carrier.hands.doubted.set()
         self._carrier.hands.put_back(ended)
         await self._pause.take()
         self._carrier.hands.woken.set()

@@ -5,14 +5,19 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ganger.core.errors import StoreBroken, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The disk has no room, or not for us."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_TRIES: Final = 100
 
 Probe = Callable[[str], None]
 """Called with the name of a step just before the step: a proof kills the process there, or raises the call's error."""
@@ -56,7 +61,7 @@ def translated(doing: str) -> Iterator[None]:
 def _translate(error: OSError, doing: str) -> StoreError:
     failed = f"could not {doing}: {error.strerror or error}"
     match error.errno:
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+        case number if number in NO_SPACE:
             return StoreFull(f"{failed}; free some space and send it again")
         case errno.EROFS | errno.EACCES | errno.EPERM:
             return StoreReadOnly(f"{failed}; give the process the right to read and write there")
@@ -93,6 +98,12 @@ def opened(path: Path, flags: int) -> Iterator[int]:
         os.close(fd)
 
 
+def make_private(folder: Path) -> None:
+    """See that the folder is there, and for its owner alone, whatever the umask is and whoever has made it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
 @contextmanager
 def locked_folder(folder: Path, lock: int) -> Iterator[int]:
     """Hold a lock on the folder itself, so that no file has to be made for it; closing the descriptor ends it."""
@@ -108,6 +119,46 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def is_locked(path: Path) -> bool:
+    """Has any process this lock, also one that cannot be seen from here?
+
+    Found out by taking it for a moment, shared, so that two who ask do not hinder each other. Whoever wants it for
+    itself tries some times.
+    """
+    try:
+        with opened(path, os.O_RDONLY) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def try_lock_some_times(fd: int) -> bool:
+    """As `try_lock`, where others look from outside whether the lock is free: they have it for an instant."""
+    for _ in range(_TRIES):
+        if try_lock(fd):
+            return True
+        os.sched_yield()
+    return False
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Has this process the file open? A number that was written down may be a dead one's, and another's by now."""
+    with suppress(OSError):
+        file, opened = path.stat(), Path(f"/proc/{pid}/fd")
+        return any(_is_same(file, opened / number) for number in os.listdir(opened))
+    return False
+
+
+def _is_same(file: os.stat_result, path: Path) -> bool:
+    # What was open a moment ago may be closed by now.
+    with suppress(OSError):
+        return os.path.samestat(file, path.stat())
+    return False
 
 
 def sync_folder(folder: Path) -> None:

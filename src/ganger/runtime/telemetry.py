@@ -1,5 +1,6 @@
 """What a running part tells about itself: whoever wants logs, metrics or traces is handed these events."""
 
+import sys
 from typing import Final, Protocol
 
 
@@ -17,3 +18,15 @@ class Silent:
 
 
 SILENT: Final[Telemetry] = Silent()
+
+
+class Loud:
+    """Says each on standard error: for what must not stay unsaid where nobody asked for a log."""
+
+    def event(self, name: str, **fields: object) -> None:
+        said = ", ".join(f"{key} {value}" for key, value in fields.items())
+        sys.stderr.write(f"ganger: {name}: {ascii(said)[1:-1]}\n")
+        sys.stderr.flush()
+
+
+LOUD: Final[Telemetry] = Loud()

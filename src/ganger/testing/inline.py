@@ -157,6 +157,10 @@ class Inline:
             outcome = await _aperform(job)
             await self._bridge.arun(_settling(job, outcome))
 
+    def advance(self, span: Span) -> None:
+        """Let time pass: what is due by then is ready. Run it with `work`, or by the next use of the app."""
+        self.clock.advance(to_ms(span, "span"))
+
     def run(self, work: Work[R], shortcut: Shortcut[R] | None = None) -> R:
         answer = self._bridge.run(work)
         if self._runs:
@@ -213,8 +217,10 @@ def assert_enqueued(app: App, function: Function[..., Any, Any], *args: Any, **k
     calls = [_bound(function, spec.args, spec.kwargs) for spec in specs if spec.path == path]
     if not calls:
         raise AssertionError(f"no call of {path} was submitted, but {sorted({spec.path for spec in specs})}")
-    wanted: FunctionSpec = decode(encode(FunctionSpec(path, list(args), kwargs)).spec, FunctionSpec)
-    if (args or kwargs) and _bound(function, wanted.args, wanted.kwargs) not in calls:
+    if not (args or kwargs):
+        return
+    wanted: FunctionSpec = decode(encode(function.prepare(list(args), kwargs).spec).spec, FunctionSpec)
+    if _bound(function, wanted.args, wanted.kwargs) not in calls:
         raise AssertionError(f"{path} was submitted with {calls}, not with {args} {kwargs}")
 
 
@@ -279,8 +285,10 @@ def _perform(job: Job) -> Outcome:
     with _context(job.claimed):
         try:
             spec = read_spec(job.spec)
-            answer = call(spec, find(spec.path))
-            said = succeed(spec.path, _finish(answer) if inspect.isawaitable(answer) else answer)
+            target = find(spec.path)
+            answer = call(spec, target)
+            answer = _finish(answer) if inspect.isawaitable(answer) else answer
+            said = succeed(spec.path, answer, target.parameters.returns)
         except (Exception, SystemExit) as error:
             said = explain(error)
     return _judge(said)
@@ -290,8 +298,10 @@ async def _aperform(job: Job) -> Outcome:
     with _context(job.claimed):
         try:
             spec = read_spec(job.spec)
-            answer = call(spec, find(spec.path))
-            said = succeed(spec.path, await answer if inspect.isawaitable(answer) else answer)
+            target = find(spec.path)
+            answer = call(spec, target)
+            answer = await answer if inspect.isawaitable(answer) else answer
+            said = succeed(spec.path, answer, target.parameters.returns)
         except (Exception, SystemExit) as error:
             said = explain(error)
     return _judge(said)

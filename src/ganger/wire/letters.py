@@ -6,6 +6,7 @@ from ganger.core.errors import BadInput
 from ganger.core.graph import Edge
 from ganger.core.ids import QueueId
 from ganger.core.task import NewTask, OnConflict
+from ganger.wire.unreadable import UNREADABLE
 
 
 class Letter(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -37,7 +38,7 @@ def read_letter(key: str, body: str, where: str) -> tuple[str, NewTask]:
     """The name of the queue, and the task under that key; to read it twice makes one task. BadInput: it is none."""
     try:
         letter = msgspec.json.decode(body, type=Letter)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"the row {key!r:.80} of the {where} is no task: {error}") from None
     task = NewTask(
         QueueId(0), letter.kind, bytes(letter.spec), letter.priority, letter.delay, tuple(map(Edge, letter.parents)),

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.core.task import Kind
+from ganger.wire.unreadable import UNREADABLE
 
 
 class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -85,6 +87,8 @@ class FileThere(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
 
 class PortAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="if", tag="port"):
+    """True when a TCP connection to this place is accepted."""
+
     host: str
     port: int
 
@@ -111,6 +115,16 @@ class Expression(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """True when the expression over the parents' results is: `parent[22].result == 0 and parent[23].status == 1`."""
 
     text: str
+
+
+PlacedProbe = FileThere | PortAnswers | UrlAnswers | CommandExits
+"""A question whose answer depends on where it is asked."""
+
+
+def list_askers(probe: PlacedProbe) -> frozenset[str]:
+    """A node asks it that takes one of these kinds: whoever runs commands may ask anything, and only he runs one."""
+    programs = frozenset({Kind.COMMAND.value, Kind.SHELL.value})
+    return programs if isinstance(probe, CommandExits) else programs | {Kind.CONDITION.value}
 
 
 Probe = AtTime | AfterDelay | FileThere | PortAnswers | UrlAnswers | CommandExits | Expression
@@ -147,5 +161,5 @@ def decode(spec: bytes, kind: type[msgspec.Struct]) -> Any:
     """The spec of a task; BadInput says what is wrong in it."""
     try:
         return msgspec.json.decode(spec, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise BadInput(f"the spec is not one of a {kind.__name__}: {error}") from None
+    except UNREADABLE as error:
+        raise BadInput(f"the spec is not one of its kind: {error}") from None

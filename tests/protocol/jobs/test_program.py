@@ -234,3 +234,34 @@ def test_a_type_that_is_not_there_ends_the_worker(tmp_path: Path) -> None:
             assert b"job_types" in told
 
     play(tmp_path, tell)
+
+
+def test_a_worker_looks_for_its_program_before_it_says_that_it_takes_jobs(tmp_path: Path) -> None:
+    async def tell() -> None:
+        async with serve(tmp_path) as site, hire(site, tmp_path, "--", "no-such-program") as worker:
+            assert worker.stderr is not None
+            said = (await worker.stderr.read()).decode()
+            assert await worker.wait() != 0
+        assert "there is no program 'no-such-program'" in said
+        assert "takes jobs" not in said
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_a_worker_says_that_it_takes_jobs_when_the_server_has_let_it_in(tmp_path: Path, protocol: str) -> None:
+    async def tell() -> None:
+        async with serve(tmp_path) as site:
+            async with hire(site, tmp_path, "--protocol", protocol, "--", "cat") as worker:
+                assert worker.stderr is not None
+                assert b"takes jobs at" in await worker.stderr.readline()
+                assert len(await site.workers()) == 1
+            site.secret = "wrong"
+            async with hire(site, tmp_path, "--protocol", protocol, "--", "cat") as worker:
+                assert worker.stderr is not None
+                said = await worker.stderr.read()
+                assert await worker.wait() != 0
+            assert b"token" in said
+            assert b"takes jobs" not in said
+
+    asyncio.run(tell())

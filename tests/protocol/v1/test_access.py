@@ -18,7 +18,7 @@ from ganger.faces.http.limits import PLAIN_LIMITS
 from ganger.faces.http.sockets import WEBSOCKET
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
-from tests.protocol.v1.harness import Site, command, serve, story
+from tests.protocol.v1.harness import Site, command, serve, story, story_in
 
 SCOPES = {Need.READ: "read", Need.SUBMIT: "submit", Need.CANCEL: "cancel", Need.ADMIN: "admin", Need.WORK: "work"}
 
@@ -212,3 +212,25 @@ def test_a_port_that_is_taken_is_told() -> None:
                     pass
 
     asyncio.run(tell())
+
+
+@story_in
+async def test_a_token_that_another_process_removes_is_refused_from_the_next_request_on(
+    site: Site, folder: Path
+) -> None:
+    elsewhere = TokenFile(site.server.tokens.path, SystemClock(), SystemEntropy())
+    for n in range(20):
+        header = {"authorization": f"Bearer {elsewhere.add(f'brief {n}', ['submit', 'read']).token}"}
+        assert (await site.ask("GET", "/v1/nodes", headers=header)).status_code == 200
+        assert (await site.ask("POST", "/v1/nodes", command(), headers=header)).status_code == 201
+        elsewhere.remove(f"brief {n}")
+        method, body = ("GET", None) if n % 2 else ("POST", command())
+        assert (await site.ask(method, "/v1/nodes", body, headers=header)).status_code == 401
+
+
+@story_in
+async def test_a_server_that_cannot_read_its_tokens_lets_nobody_in(site: Site, folder: Path) -> None:
+    site.server.tokens.path.write_bytes(b"no longer JSON")
+
+    for method, body in (("GET", None), ("POST", command())):
+        assert (await site.ask(method, "/v1/nodes", body)).status_code == 500

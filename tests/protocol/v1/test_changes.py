@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.protocol.v1.harness import Site, command, story
+from ganger.core.task import NewTask
+from tests.protocol.v1.harness import Site, command, run_story, soon, story
 
 
 async def parents(site: Site, node: str) -> list[str]:
@@ -35,6 +36,57 @@ async def test_what_has_started_is_not_modified(site: Site) -> None:
         await site.refuse(409, "PUT", f"/v1/nodes/{one}/data/args", {"value": []}),
     ):
         assert problem["code"] == "wrong_status"
+
+
+@story
+async def test_a_description_follows_what_is_run_unless_it_is_somebodys_own(site: Site) -> None:
+    plain, named = await site.add(command("echo", "old"), command("echo", description="mine"))
+
+    for node in (plain, named):
+        await site.ask("PATCH", f"/v1/nodes/{node}", {"data": {"args": ["new"]}})
+    assert [(await site.get(f"/v1/nodes/{node}"))["metadata"]["description"] for node in (plain, named)] == [
+        "echo new",
+        "mine",
+    ]
+    for node in (plain, named):
+        await site.put(f"/v1/nodes/{node}/data/command", {"value": "printf"})
+    assert [(await site.get(f"/v1/nodes/{node}"))["metadata"]["description"] for node in (plain, named)] == [
+        "printf new",
+        "mine",
+    ]
+
+
+@story
+async def test_a_description_is_never_null(site: Site) -> None:
+    given: list[tuple[str, dict[str, Any], str]] = [
+        ("command", {"command": "echo", "args": ["a b", "c"]}, "echo a b c"),
+        ("shell command", {"command": "cd /tmp\n\tls\n"}, "cd /tmp ls"),
+        ("function", {"path": "etl:load"}, "etl:load"),
+        ("condition", {"probe": {"if": "file", "path": "/data/ready"}}, "if=file path=/data/ready"),
+        ("payload", {"payload": "x"}, "payload"),
+        ("plugin:tidy", {"params": {}}, "plugin:tidy"),
+        ("group", {}, "group"),
+    ]
+    await site.add(*({"metadata": {"type": kind}, "data": data} for kind, data, _ in given))
+    await site.engine.submit([NewTask((await site.engine.queues.named("default")).id, "function")])
+
+    told = [node["description"] for node in await site.get("/v1/nodes?metadata=description")]
+
+    assert told == [*(text for _, _, text in given), "function"]
+
+
+@story
+async def test_parent_takes_a_list(site: Site) -> None:
+    one, two = await site.add(command(), command())
+
+    both, mixed = await site.add(command(parent=[one, two]), command(parent=[one, {"id": two, "on": "finished"}]))
+
+    assert await parents(site, both) == [one, two]
+    assert (await site.get(f"/v1/nodes/{mixed}"))["metadata"]["edges"][1] == {"id": two, "on": "finished"}
+    await site.ask("PATCH", f"/v1/nodes/{both}", {"metadata": {"parent": [two]}})
+    assert await parents(site, both) == [two]
+    await site.ask("PATCH", f"/v1/nodes/{both}", {"metadata": {"parent": "root"}})
+    assert await parents(site, both) == []
 
 
 @story
@@ -90,6 +142,49 @@ async def test_a_running_node_is_not_removed(site: Site) -> None:
     await site.take(one)
 
     assert (await site.refuse(409, "DELETE", f"/v1/nodes/{one}"))["code"] == "wrong_status"
+
+
+@story
+async def test_a_chain_that_has_ended_is_removed_whole(site: Site) -> None:
+    ids = await site.add(command(ref="a"), command(parent="@a", ref="b"), command(parent="@b"))
+    for node in ids:
+        await site.finish(node)
+
+    assert (await site.ask("DELETE", f"/v1/nodes/{ids[0]}?descendants=true")).status_code == 204
+
+    assert await site.get("/v1/nodes") == []
+
+
+@story
+async def test_what_runs_below_is_named_by_the_refusal(site: Site) -> None:
+    top, child = await site.add(command(ref="a"), command(parent="@a"))
+    await site.finish(top)
+    await site.take(child)
+
+    problem = await site.refuse(409, "DELETE", f"/v1/nodes/{top}?descendants=true")
+
+    assert (problem["code"], problem["fields"]["tasks"]) == ("wrong_status", [int(child)])
+    assert f"task {child} is running" in problem["detail"]
+    assert len(await site.get("/v1/nodes")) == 2
+
+
+@run_story
+async def test_what_runs_below_is_ended_first_if_that_is_said(site: Site) -> None:
+    top, child, below = await site.add(
+        command(ref="a"),
+        command("sleep", "3600", parent="@a", ref="b"),
+        command(parents=[{"id": "@b", "on": "finished"}]),
+    )
+
+    async def is_running() -> bool:
+        return [node["id"] for node in await site.get("/v1/scheduler/running")] == [child]
+
+    await soon(is_running)
+
+    assert (await site.ask("DELETE", f"/v1/nodes/{top}?descendants=true&kill=true")).status_code == 204
+
+    assert await site.get("/v1/nodes") == []
+    await site.refuse(404, "GET", f"/v1/nodes/{below}")
 
 
 @story

@@ -23,15 +23,62 @@ async def test_every_route_is_described_with_parameters_scope_and_answers(site: 
 
     assert document["openapi"] == "3.1.0"
     for route in list_own_rows(site):
-        if route.path in ("/openapi.json", "/docs") or route.method == WEBSOCKET:
+        if route.path in ("/", "/openapi.json", "/docs") or route.method == WEBSOCKET:
             continue
         told = document["paths"][route.path][route.method.lower()]
         named = {one["name"] for one in told["parameters"] if one["in"] == "query"}
         assert named == route.parameters
-        assert all(one.get("description") for one in told["parameters"] if one["in"] == "query")
+        assert all(one.get("description") for one in told["parameters"])
         assert told.get("x-scope", "open") == route.need
         assert {str(route.status), "default"} == set(told["responses"])
         assert ("requestBody" in told) == (route.body is not None)
+
+
+@story
+async def test_a_parameter_is_told_as_what_it_is_at_its_own_address(site: Site) -> None:
+    paths = (await site.get("/openapi.json"))["paths"]
+
+    def text(method: str, path: str, name: str) -> str:
+        told = next(one for one in paths[path][method]["parameters"] if one["name"] == name)
+        return str(told["description"])
+
+    assert "bytes" in text("get", "/v1/nodes/{id}/data/{key}", "limit")
+    assert "bytes" in text("get", "/v1/nodes/{id}/logs", "limit")
+    assert "page" in text("get", "/v1/nodes", "limit")
+    assert "ticks" in text("get", "/v1/schedules/{name}/ticks", "limit")
+    assert "1970" in text("get", "/v1/schedules/{name}/ticks", "after")
+    assert "events" in text("get", "/v1/events", "after")
+    assert "jobs" in text("get", "/api/jobs", "after")
+    assert "unset" in text("put", "/v1/nodes/{id}/data/{key}", "start")
+    assert "unset" not in text("get", "/v1/nodes", "start")
+    assert "worker" in text("post", "/api/work", "id")
+    assert "end of the job" in text("get", "/api/jobs/{key}", "wait")
+    assert "for a job" in text("post", "/api/work", "wait")
+    assert "something to tell" in text("get", "/v1/engine/events", "wait")
+    assert "name of your own" in text("post", "/api/jobs/submit", "key")
+    assert "schedule" in text("get", "/v1/schedules/{name}", "name")
+
+
+@story
+async def test_the_data_of_each_type_are_described_and_so_is_each_probe(site: Site) -> None:
+    schemas = (await site.get("/openapi.json"))["components"]["schemas"]
+
+    told = [one.get("$ref", "").rpartition("/")[2] for one in schemas["NodeIn"]["properties"]["data"]["anyOf"]]
+    assert told[:4] == ["CommandData", "ShellData", "FunctionData", "ConditionData"]
+    assert {"command", "args", "cwd", "env"} <= set(schemas["CommandData"]["properties"])
+    probes = schemas["ConditionData"]["properties"]["probe"]["discriminator"]["mapping"]
+    assert set(probes) == {"time", "delay", "file", "port", "url", "command", "expression"}
+    for name in probes.values():
+        assert schemas[name.rpartition("/")[2]]["description"]
+
+
+@story
+async def test_the_root_leads_to_the_description(site: Site) -> None:
+    reply = await site.ask("GET", "/", headers={"authorization": ""})
+
+    assert (reply.status_code, reply.headers["location"]) == (303, "/docs")
+    assert (await site.ask("GET", reply.headers["location"])).status_code == 200
+    await site.refuse(405, "POST", "/")
 
 
 @story

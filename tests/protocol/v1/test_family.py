@@ -1,12 +1,13 @@
 """A task has access to its parent and its subtasks with its own token."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ganger.assembly.key import open_key
-from ganger.core.outcome import Succeed
+from ganger.core.outcome import Fail, Succeed
 from ganger.core.token import make_token
 from ganger.runtime.entropy import SystemEntropy
 from tests.protocol.doors import find_own
@@ -63,6 +64,55 @@ async def test_a_task_adds_children_alone(site: Site, folder: Path) -> None:
     assert reply.status_code == 201
     for wrong in (command(), command(parent=stranger), command(parent=one, queue="other")):
         await site.refuse(403, "POST", "/v1/nodes", [wrong], headers=header)
+
+
+@story_in
+async def test_a_task_adds_below_its_own_child(site: Site, folder: Path) -> None:
+    one, child, stranger = await site.add(command(ref="a"), command(parent="@a"), command())
+    header = speak_for(folder, await site.take(one))
+
+    reply = await site.ask("POST", "/v1/nodes", command(parent=child), headers=header)
+    assert reply.status_code == 201
+    assert (await site.get(f"/v1/nodes/{reply.json()[0]['id']}"))["metadata"]["parents"] == [child]
+    await site.refuse(403, "POST", "/v1/nodes", command(parent=stranger), headers=header)
+
+
+@story_in
+async def test_a_task_writes_values_of_a_parent_that_has_ended_but_not_what_that_ran(site: Site, folder: Path) -> None:
+    above, one = await site.add(command(ref="a"), command(parent="@a"))
+    await site.finish(above)
+    held = await site.take(one)
+    header = speak_for(folder, held)
+
+    put = await site.ask("PUT", f"/v1/nodes/{above}/data/note", {"value": "seen"}, headers=header)
+    assert put.status_code == 200, put.text
+    slot = put.json()["pagination"]
+    path = f"/v1/nodes/{above}/data/note?start={slot['next']}&pid={slot['pid']}"
+    assert (await site.ask("PUT", path, {"value": " twice"}, headers=header)).status_code == 200
+    assert (await site.get(f"/v1/nodes/{above}/data/note"))["data"] == "seen twice"
+    await site.refuse(409, "PUT", f"/v1/nodes/{above}/data/command", {"value": "evil"}, headers=header)
+    assert (await site.ask("PUT", f"/v1/nodes/{above}/data/k", {"value": 1})).status_code == 409
+    await site.engine.settle([(held, Succeed())])
+    await site.refuse(409, "PUT", f"/v1/nodes/{above}/data/note", {"value": "late"}, headers=header)
+
+
+@story_in
+async def test_a_value_that_comes_slowly_is_not_kept_for_an_attempt_that_ended_meanwhile(
+    site: Site, folder: Path
+) -> None:
+    one, below = await site.add(command(ref="a"), command(parent="@a"))
+    held = await site.take(one)
+    header = {**speak_for(folder, held), "content-type": "application/json"}
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"value":'
+        await site.engine.settle([(held, Fail(2))])
+        yield b'"late"}'
+
+    reply = await site.client.put(f"/v1/nodes/{below}/data/k", content=body(), headers=header)
+
+    assert (reply.status_code, reply.json()["code"]) == (409, "stale_lease")
+    assert (await site.ask("GET", f"/v1/nodes/{below}/data/k")).status_code == 404
 
 
 @story_in

@@ -216,3 +216,35 @@ async def test_no_answer_is_kept_by_anybody(site: Site) -> None:
     assert reply.headers["cache-control"] == "no-store"
     assert reply.headers["x-content-type-options"] == "nosniff"
     assert "server" not in reply.headers
+
+
+@story
+async def test_a_trailer_is_no_header(site: Site) -> None:
+    token = site.client.headers["authorization"]
+    raw = await Raw.open(site)
+    raw.send(
+        b"POST /v1/nodes HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"2\r\n[]\r\n0\r\nauthorization: %b\r\nhost: elsewhere\r\n\r\n" % token.encode()
+    )
+    assert b" 401 " in (await raw.next())[:20]
+
+    raw.send(head(site, more="transfer-encoding: chunked\r\n") + b"2\r\n[]\r\n0\r\nhost: elsewhere\r\n\r\n")
+    assert b" 201 " in (await raw.next())[:20]
+
+    raw.send(head(site, more="transfer-encoding: chunked\r\n") + b"2\r\n[]\r\n0\r\n")
+    for _ in range(100):
+        raw.send(b"x: %b\r\n" % (b"y" * 1_000))
+    # In the middle of a request nothing can be said.
+    assert await raw.rest() == b""
+
+
+@pytest.mark.parametrize("line", ["host: localhost", "Host: elsewhere", "authorization: Bearer x"])
+def test_who_is_called_and_who_calls_is_said_once(line: str) -> None:
+    async def tell(site: Site) -> None:
+        raw = await Raw.open(site)
+        raw.send(head(site, more=f"content-length: 2\r\n{line}\r\n") + b"[]")
+        told = await raw.rest()
+        assert b" 400 " in told[:20]
+        assert b"is there twice" in told
+
+    on(PLAIN_LIMITS, tell)

@@ -169,5 +169,7 @@ async def test_what_is_not_understood_is_refused_with_what_is_known(site: Site) 
     assert "parent" in (await site.refuse(400, "GET", "/v1/nodes?metadata=odd"))["detail"]
     assert "metadata" in (await site.refuse(400, "GET", "/v1/nodes?metadat=type"))["detail"]
     await site.refuse(400, "GET", "/v1/nodes?new=odd")
-    await site.refuse(400, "GET", "/v1/nodes?limit=0")
+    for limit in ("0", "1001", "-1", "many"):
+        for path in ("/v1/nodes", "/v1/graph"):
+            await site.refuse(400, "GET", f"{path}?limit={limit}")
     await site.refuse(400, "GET", "/v1/nodes?type=a&type=b")

@@ -118,7 +118,7 @@ def test_a_function_is_told_the_span_that_its_run_will_be(
 @asynccontextmanager
 async def serve_functions(folder: Path) -> AsyncIterator[Site]:
     """A site with a node that runs functions."""
-    settings = Settings(store=choose_store(folder), listen=LISTEN, traces="otlp")
+    settings = Settings(store=choose_store(folder), listen=LISTEN, traces="otlp", allow="tests.*")
     options = NodeOptions("here", slots=1, kinds=("function",))
     async with (
         asyncio.timeout(3 * PATIENCE),

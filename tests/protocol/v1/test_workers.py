@@ -13,7 +13,7 @@ from ganger.assembly.remote.opening import open_remote
 from ganger.assembly.remote.source import RemoteSource
 from ganger.assembly.server import open_server
 from ganger.assembly.settings import Settings
-from ganger.core.errors import BadInput, NotAllowed, StaleLease, WrongStatus
+from ganger.core.errors import BadInput, NotAllowed, NotAuthenticated, StaleLease
 from ganger.core.graph import Edge
 from ganger.core.ids import TaskId
 from ganger.core.node import Registration
@@ -21,6 +21,7 @@ from ganger.core.outcome import Fail, Succeed
 from ganger.core.retry import Retry, to_text
 from ganger.core.state import Status
 from ganger.core.task import Claimed, Kind, NewTask
+from ganger.core.token import Attempt
 from ganger.engine.store import Change, Claim, Edit
 from ganger.runtime.clock import SystemClock
 from tests.protocol.v1.harness import LISTEN, Site, soon, story, story_in
@@ -183,23 +184,60 @@ async def test_that_token_reaches_its_own_task_and_no_other(site: Site, folder: 
         await site.refuse(403, "GET", f"/v1/nodes/{other}", headers=header)
         await site.refuse(403, "GET", "/v1/engine/counts", headers=header)
         async with open_remote(Settings(store=site.server.url, token=token)) as own:
-            lease, child = claimed.lease, NewTask(claimed.queue, Kind.PAYLOAD, parents=(Edge(task),))
-            (below,) = (await own.submit([child], under=lease)).ids
+            lease, attempt = claimed.lease, Attempt(claimed.lease)
+            child = NewTask(claimed.queue, Kind.PAYLOAD, parents=(Edge(task),))
+            (below,) = (await own.submit([child], under=attempt)).ids
             assert [one.task.id for one in (await own.family(lease)).children] == [below]
-            await own.edit([Edit(below, change=Change(priority=3))], under=lease)
+            await own.edit([Edit(below, change=Change(priority=3))], under=attempt)
             await own.progress(lease, 30.0, "so far")
             assert [queue.name for queue in await own.queues.all()] == ["mine"]
             with pytest.raises(NotAllowed):
                 await own.tasks([other])
-            with pytest.raises(WrongStatus):
-                await own.edit([Edit(other, change=Change(priority=3))], under=lease)
+            with pytest.raises(NotAllowed):
+                await own.edit([Edit(other, change=Change(priority=3))], under=attempt)
             await engine.settle([(claimed, Succeed())])
             with pytest.raises(StaleLease):
-                await own.submit([child], under=lease)
+                await own.submit([child], under=attempt)
             with pytest.raises(StaleLease):
                 await own.progress(lease, 40.0)
         with pytest.raises(BadInput, match="without its token"):
-            await engine.submit([child], under=lease)
+            await engine.submit([child], under=attempt)
+
+
+@story_in
+async def test_whoever_works_for_one_queue_has_no_script_run_by_the_token_of_an_attempt(
+    site: Site, folder: Path
+) -> None:
+    assert folder.name
+    task, root = await submit(site, "mine"), await site.engine.queues.ensure("root", by="test")
+    async with work(site, "work:mine", "read") as engine:
+        (claimed,) = await claim(engine, task)
+        token, attempt = engine.pass_token(claimed.id, claimed.fence), Attempt(claimed.lease)
+        script = NewTask(root.id, Kind.SHELL, b'{"script":"id"}')
+        below = script._replace(parents=(Edge(task),))
+        async with open_remote(Settings(store=site.server.url, token=token)) as own:
+            for task_to_be in (script, below, below._replace(queue=claimed.queue)):
+                with pytest.raises(NotAllowed):
+                    await own.submit([task_to_be], under=attempt)
+    assert (await site.engine.counts())[0][-1].by_status == {}
+
+
+@story_in
+async def test_an_attempt_fills_the_queues_that_the_token_of_its_node_may_fill_while_that_lasts(
+    site: Site, folder: Path
+) -> None:
+    assert folder.name
+    task, other = await submit(site, "mine"), await site.engine.queues.ensure("other", by="test")
+    async with work(site, "work", "read", "submit:other") as engine:
+        (claimed,) = await claim(engine, task)
+        token, attempt = engine.pass_token(claimed.id, claimed.fence), Attempt(claimed.lease)
+        async with open_remote(Settings(store=site.server.url, token=token)) as own:
+            child = NewTask(other.id, Kind.PAYLOAD, parents=(Edge(task),))
+            assert (await own.submit([child], under=attempt)).ids
+            (giver,) = [kept for kept in site.server.tokens.all() if "submit:other" in kept.scopes]
+            site.server.tokens.remove(giver.name)
+            with pytest.raises(NotAuthenticated):
+                await own.submit([child], under=attempt)
 
 
 @story

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ganger.assembly.jobs import read_plan
 from ganger.assembly.location import is_remote
-from ganger.assembly.settings import find_notify, load
+from ganger.assembly.settings import find_notify, find_passed, load, split_names
 from ganger.core.errors import BadInput
 
 
@@ -35,8 +36,16 @@ def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     assert (load(tmp_path, {}).handover, load(tmp_path, {}).grace) == ("10m", "")
 
 
+def test_a_number_in_the_file_needs_no_quotes(tmp_path: Path) -> None:
+    (tmp_path / "ganger.toml").write_text("job_batch = 10\njob_tries = 5\n")
+
+    plan = read_plan(load(tmp_path, {}))
+
+    assert plan.policy == (10, 5)
+
+
 def test_a_wrong_file_is_refused_with_the_names_that_are_known(tmp_path: Path) -> None:
-    (tmp_path / "ganger.toml").write_text("handover = 10\n")
+    (tmp_path / "ganger.toml").write_text("handover = [10]\n")
     with pytest.raises(BadInput, match=r"known settings: .*handover"):
         load(tmp_path, {})
 
@@ -45,3 +54,13 @@ def test_the_socket_of_a_service_manager_is_in_the_environment() -> None:
     assert find_notify({"NOTIFY_SOCKET": "/run/notify"}) == "/run/notify"
     assert find_notify({"NOTIFY_SOCKET": ""}) is None
     assert find_notify({}) is None
+
+
+def test_what_functions_find_in_their_environment_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ganger.toml").write_text('pass_env = ["DATABASE_URL", "AWS_*"]\nallow = ["mine.*", "ours.do"]\n')
+    settings = load(tmp_path, {})
+    given = {"DATABASE_URL": "x", "AWS_KEY": "y", "MY_AWS_KEY": "z", "PATH": "/bin"}
+
+    assert find_passed(settings, given) == {"DATABASE_URL": "x", "AWS_KEY": "y"}
+    assert split_names(settings.allow) == ("mine.*", "ours.do")
+    assert find_passed(load(tmp_path, {"GANGER_PASS_ENV": "PATH"}), given) == {"PATH": "/bin"}

@@ -47,6 +47,27 @@ def test_a_token_ends_when_it_expires_or_is_removed(tmp_path: Path) -> None:
         tokens.remove("other")
 
 
+def test_a_token_that_another_process_removed_is_refused_from_the_next_question_on(tmp_path: Path) -> None:
+    tokens, other = open_file(tmp_path), open_file(tmp_path)
+    made = tokens.add("me", ["read"])
+    grant = other.find(made.token)
+    assert grant is not None
+
+    tokens.remove("me")
+
+    assert other.find(made.token) is None
+    assert not other.holds(grant)
+
+
+def test_tokens_that_cannot_be_read_open_nothing(tmp_path: Path) -> None:
+    tokens = open_file(tmp_path)
+    made = tokens.add("me", ["read"])
+    tokens.path.write_bytes(b"no longer JSON")
+
+    with pytest.raises(Damage):
+        tokens.find(made.token)
+
+
 def test_names_are_had_once_and_are_names(tmp_path: Path) -> None:
     tokens = open_file(tmp_path)
     tokens.add("me", ["read"])

@@ -52,6 +52,14 @@ def test_a_graph_is_waited_for_as_one_and_its_meeting_points_end_by_themselves(c
     console.run("wait", made["group"], *made["tasks"].values(), "--timeout", "5s")
 
 
+def test_whoever_waits_for_a_graph_is_told_how_many_of_its_tasks_went_well(console: Console) -> None:
+    (console.folder / "gates.toml").write_text('[tasks.a]\n[tasks.b]\nafter = ["a"]\n[tasks.c]\nafter = ["b:failed"]\n')
+
+    said = console.err("graph", "gates.toml", "--wait", exits=1)
+
+    assert said.endswith("2 of 3 tasks succeeded"), said
+
+
 def test_a_meeting_point_is_cancelled_when_what_it_waits_for_fails(console: Console) -> None:
     (console.folder / "build.mk").write_text(RULES)
     (made,) = console.lines("graph", "build.mk", "--json")
@@ -107,7 +115,7 @@ def test_tables_say_everything_about_a_task(console: Console, form: str) -> None
         ("toml", "[tasks.a]\ncomand = ['x']", 2, "`comand`"),
         ("toml", "[tasks.a]\nshell = 'x'\ndelay = 'soon'", 2, "not a duration"),
         ("toml", "[tasks.a]\nshell = 'x'\ncommand = ['y']", 2, "not several"),
-        ("toml", "[tasks.a]\nshell = 'x'\nqueue = 'none'", 3, "ganger queue create none"),
+        ("toml", "[tasks.a]\nshell = 'x'\nqueue = 'id:77'", 3, "77"),
         ("json", "{", 2, "not valid JSON"),
         ("json", '{"tasks": {}, "task": {}}', 2, "'task'"),
     ],

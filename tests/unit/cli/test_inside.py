@@ -147,7 +147,7 @@ def test_a_task_changes_what_is_still_open_in_its_family(console: Console, lease
 def test_a_task_reaches_its_own_family_only_and_only_while_it_has_the_lease(console: Console, lease: Lease) -> None:
     stranger, child = console.submit("--", "true"), int(console.out("add", "--", "true"))
 
-    assert "neither a parent nor a child" in console.err("edit", "--family", "--priority", 1, stranger, exits=4)
+    assert "neither a parent nor a child" in console.err("edit", "--family", "--priority", 1, stranger, exits=7)
     _succeed(console, lease)
     assert "[stale_lease]" in console.err("edit", "--family", "--priority", 1, child, exits=4)
     assert [_see(console, task)["priority"] for task in (stranger, child)] == [1024, 1024]

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from ganger.databases.sqlite.checksums import find_layer
 from tests.unit.cli.console import Console
 
 HEAVY: Final = frozenset({"apsw", "asyncio", "click", "msgspec", "rich", "inspect", "ssl", "logging"})
@@ -62,7 +63,7 @@ def test_what_a_glance_cannot_read_is_told_by_the_engine(console: Console) -> No
     import apsw
 
     console.submit("--", "true")
-    connection = apsw.Connection(str(console.database))
+    connection = apsw.Connection(str(console.database), vfs=find_layer())
     connection.execute("DROP TABLE task; UPDATE migration SET checksum = 'another'")
     connection.close()
 
@@ -73,7 +74,7 @@ def test_tasks_of_another_boot_are_shown_as_an_owner_would_show_them(console: Co
     import apsw
 
     console.submit("--", "true")
-    connection = apsw.Connection(str(console.database))
+    connection = apsw.Connection(str(console.database), vfs=find_layer())
     connection.execute("UPDATE store SET boot = 'another'")
     connection.close()
 

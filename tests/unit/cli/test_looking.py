@@ -1,7 +1,12 @@
 """`ganger ls`, `show`, `why`, `logs`, `stats`, `nodes` and `events`."""
 
+import re
+from datetime import date
+
 import pytest
 
+from ganger import Ganger
+from ganger.core.lease import Lease
 from ganger.core.node import Registration
 from ganger.core.task import NewTask
 from ganger.engine.engine import Engine
@@ -27,7 +32,17 @@ def test_a_task_that_is_not_there_is_told(console: Console, words: tuple[str, ..
     console.submit("--", "true")
 
     assert "there is no task 9 [task_not_found]" in console.err(*words, exits=3)
-    assert "not the id of a task" in console.err(words[0], "nine", exits=2)
+    if words[0] in ("show", "why"):
+        assert "no task has the id or the key 'nine' [task_not_found]" in console.err(words[0], "nine", exits=3)
+    else:
+        assert "not the id of a task" in console.err(words[0], "nine", exits=2)
+
+
+def test_a_task_is_shown_and_explained_by_its_key_too(console: Console) -> None:
+    task = console.submit("--key", "nightly", "--", "true")
+
+    for command in ("show", "why"):
+        assert console.out(command, "nightly") == console.out(command, task)
 
 
 def test_tasks_are_listed_newest_first_in_pages(console: Console) -> None:
@@ -39,6 +54,44 @@ def test_tasks_are_listed_newest_first_in_pages(console: Console) -> None:
     assert "--from 2" in page.stderr
     assert console.out("ls", "--from", 2).splitlines()[1].endswith("a")
     assert [task["description"] for task in console.lines("ls", "--oldest-first", "--json")] == ["a", "b", "c"]
+
+
+def _greet(name: str, *, times: int = 1, until: date | None = None) -> None: ...
+
+
+def _step(given: int) -> int:
+    return given
+
+
+def test_a_list_says_how_long_a_task_ran_and_with_which_arguments(console: Console) -> None:
+    app = Ganger(console.url)
+    app.task(_greet).delay("Ann", times=3, until=date(2027, 1, 31))
+    app.command(["echo", "two words"])
+    app.close()
+    console.work(most=2)
+
+    heading, *rows = console.out("ls").splitlines()
+    assert heading.split() == ["ID", "STATUS", "QUEUE", "AGE", "TOOK", "TASK"]
+    assert rows[0].endswith("echo 'two words'")
+    assert rows[1].endswith("('Ann', times=3, until='2027-01-31')")
+    assert all(re.fullmatch(r"<?\d+m?s", row.split()[4]) for row in rows), rows
+
+
+def test_inner_tasks_are_listed_only_for_those_who_ask(console: Console) -> None:
+    app = Ganger(console.url)
+    step = app.task(_step)
+    with app.graph() as graph:
+        first = graph.task(step, 1)
+        graph.task(step, first.result)
+    app.close()
+    console.run("schedule", "add", "nightly", "--cron", "@daily", "--", "true")
+
+    assert len(console.lines("ls", "--json")) == 2
+    assert "gate" not in console.out("ls")
+    assert {"the gate of a graph", "nightly"} <= {
+        task["description"] for task in console.lines("ls", "--all", "--json")
+    }
+    assert "gate" in console.out("ls", "--kind", "group")
 
 
 def test_tasks_are_listed_by_status_with_every_code_of_a_failure(console: Console) -> None:
@@ -86,12 +139,16 @@ def test_a_task_that_runs_is_shown_with_its_node(console: Console) -> None:
     task = console.submit("--", "true")
     assert "runs on" not in console.out("show", task)
 
-    async def take(engine: Engine) -> None:
+    async def take(engine: Engine) -> Lease:
         node = await engine.nodes.register(Registration("worker", "token"))
         queues = tuple(queue.id for queue in await engine.queues.all())
-        assert await engine.claim(Claim(node.id, queues, most=1, start=True))
+        (claimed,) = await engine.claim(Claim(node.id, queues, most=1))
+        return claimed.lease
 
-    console.act(take)
+    lease = console.act(take)
+    assert "runs on" not in (shown := console.out("show", task))
+    assert "claimed by   worker" in shown
+    console.act(lambda engine: engine.start([lease]))
 
     assert "runs on      worker" in console.out("show", task)
     assert console.lines("show", task, "--json")[0]["node"] == "worker"
@@ -125,7 +182,7 @@ def test_stats_count_by_queue(console: Console) -> None:
     console.submit("--", "true")
     console.work()
 
-    assert console.out("stats").splitlines()[1].split() == ["default", "1", "0", "0", "1", "0", "0", "2"]
+    assert console.out("stats").splitlines()[1].split() == ["default", "1", "0", "0", "0", "1", "0", "0", "2"]
     (counted,) = console.lines("stats", "--json")
     assert counted["statuses"] == {"queued": 1, "succeeded": 1}
     assert (counted["todo"], counted["facts"]["submitted"]) == (1, 2)
@@ -137,7 +194,7 @@ def test_nodes_are_listed(console: Console) -> None:
 
     console.act(lambda engine: engine.nodes.register(Registration("anvil", "t", slots=4, labels=("gpu",))))
     assert console.out("nodes").splitlines()[1].split()[:2] == ["anvil", "active"]
-    assert console.out("nodes").splitlines()[1].split()[4:] == ["4", "-", "-", "-", "all", "gpu"]
+    assert console.out("nodes").splitlines()[1].split()[4:] == ["4", "0", "0", "-", "-", "all", "gpu"]
     assert console.lines("nodes", "--json")[0]["labels"] == ["gpu"]
 
 
@@ -161,4 +218,4 @@ def test_a_function_is_listed_by_its_name(console: Console) -> None:
 
     console.act(body)
 
-    assert [line.split()[-1] for line in console.out("ls").splitlines()[1:]] == ["(function)", "shop.mail:send"]
+    assert [line.split()[-1] for line in console.out("ls").splitlines()[1:]] == ["(function)", "shop.mail:send(1)"]

@@ -11,6 +11,7 @@ from asyncio.subprocess import PIPE, Process
 
 import pytest
 
+from ganger.assembly.settings import Settings
 from ganger.cli.functions import make_functions
 from ganger.cli.systemd import quote
 from ganger.cli.up import up
@@ -33,8 +34,8 @@ PROGRAM = "from ganger.cli.main import main; main()"
 
 def test_a_node_is_told_how_its_functions_run() -> None:
     words = ["--mode", "thread", "--threads", "32", "--recycle-after", "1000", "--recycle-bytes", "500MB"]
-    said = make_functions(up.make_context("up", words).params)
-    plain = make_functions(up.make_context("up", []).params)
+    said = make_functions(up.make_context("up", words).params, Settings())
+    plain = make_functions(up.make_context("up", []).params, Settings())
 
     assert (said.mode, said.threads, said.coroutines) == (Mode.THREAD, 32, plain.coroutines)
     assert (said.recycle_after, said.recycle_bytes) == (1_000, 500_000_000)
@@ -61,7 +62,9 @@ def test_an_operator_drains_a_node(console: Console) -> None:
     task = console.submit("--", "true")
     console.act(lambda engine: _claim(engine, task))
 
-    assert console.lines("node", "drain", "worker", "--json") == [{"node": "worker", "state": "draining", "running": 1}]
+    assert console.lines("node", "drain", "worker", "--json") == [
+        {"node": "worker", "state": "draining", "running": 1, "claimed": 0}
+    ]
     assert console.lines("node", "ls", "--json")[0]["state"] == "draining"
     assert console.lines("drain", "worker", "--resume", "--json")[0]["state"] == "active"
     assert console.err("drain", "worker").startswith("it takes nothing more; it still has 1 tasks")
@@ -81,7 +84,10 @@ def test_a_drain_waits_for_what_runs(console: Console) -> None:
         await engine.settle([(claimed, Succeed())])
         await engine.nodes.leave(claimed.holder, "token")
         out, _ = await asyncio.wait_for(process.communicate(), DEADLINE)
-        assert (json.loads(out), process.returncode) == ({"node": "worker", "state": "left", "running": 0}, 0)
+        assert (json.loads(out), process.returncode) == (
+            {"node": "worker", "state": "left", "running": 0, "claimed": 0},
+            0,
+        )
 
     console.act(body)
 
@@ -111,9 +117,52 @@ def test_nodes_are_shown_with_their_slots_load_and_memory(console: Console) -> N
     console.act(lambda engine: _beat(engine, Vitals(2, 1, 9, 0.5, 4 << 30, 16 << 30)))
 
     columns, row = (line.split() for line in console.out("nodes").splitlines())
-    assert columns[:7] == ["NODE", "STATE", "SEEN", "SLOTS", "HELD", "LOAD", "MEMORY"]
-    assert row[:2] + row[4:] == ["worker", "active", "1/2", "9", "0.50", "25%", "of", "17", "GB", "all"]
+    assert columns[:8] == ["NODE", "STATE", "SEEN", "SLOTS", "RUN", "CLAIMED", "LOAD", "MEMORY"]
+    assert row[:2] + row[4:] == ["worker", "active", "2", "0", "0", "0.50", "25%", "of", "17", "GB", "all"]
     assert console.lines("nodes", "--json")[0]["vitals"]["held"] == 9
+
+
+def _submit_three_and_take_two(console: Console) -> tuple[int, int]:
+    """One that a node has begun, one that it has and has not begun, and one that waits."""
+    begun, claimed, _ = (console.submit("--", "true") for _ in range(3))
+    console.act(lambda engine: _claim(engine, begun))
+
+    async def take(engine: Engine) -> None:
+        (node,) = await engine.nodes.all()
+        assert await engine.claim(Claim(node.id, ids=(TaskId(claimed),)))
+
+    console.act(take)
+    return begun, claimed
+
+
+def test_a_node_tells_what_it_runs_from_what_it_has_only_claimed(console: Console) -> None:
+    _submit_three_and_take_two(console)
+
+    columns, row = (line.split() for line in console.out("node", "ls").splitlines())
+    shift = len(row) - len(columns) + 1  # "0s ago" are two words, and there are no labels
+    assert [row[columns.index(name) + shift] for name in ("SLOTS", "RUN", "CLAIMED")] == ["4", "1", "1"]
+    (told,) = console.lines("nodes", "--json")
+    assert (told["running"], told["claimed"]) == (1, 1)
+
+
+def test_stats_tell_running_from_claimed(console: Console) -> None:
+    _submit_three_and_take_two(console)
+
+    columns, row = (line.split() for line in console.out("stats").splitlines())
+    told = dict(zip(columns, row, strict=True))
+    assert (told["WAIT"], told["CLAIMED"], told["RUN"], told["TOTAL"]) == ("1", "1", "1", "3")
+    assert console.lines("stats", "--json")[0]["statuses"] == {"queued": 1, "claimed": 1, "running": 1}
+
+
+def test_top_tells_running_from_claimed(console: Console) -> None:
+    begun, claimed = _submit_three_and_take_two(console)
+
+    queues, nodes, *tasks = (part.splitlines()[1:] for part in console.out("top").split("\n\n"))
+    counted = dict(zip(queues[0].split(), queues[1].split(), strict=True))
+    assert (counted["CLAIMED"], counted["RUN"]) == ("1", "1")
+    assert nodes[0].split()[3:6] == ["SLOTS", "RUN", "CLAIMED"]
+    assert nodes[1].split()[4:7] == ["4", "1", "1"]
+    assert [[line.split()[0] for line in part] for part in tasks] == [["ID", str(begun)], ["ID", str(claimed)]]
 
 
 def test_readiness_fails_when_no_work_is_taken(console: Console) -> None:
@@ -145,6 +194,20 @@ def test_the_unit_file_names_the_store_and_leaves_commands_to_the_next(console: 
     assert console.err("systemd", "--name", "a\nExecStart=/bin/evil", exits=2)
 
 
+def test_the_unit_file_has_the_options_of_up(console: Console) -> None:
+    words = ("--queue", "films", "--queue", "my books", "--slots", "4", "--handover", "90s", "--no-server")
+    (start,) = [
+        line
+        for line in console.out("systemd", *words, "--path", "src", "--grace", "10m").splitlines()
+        if line.startswith("ExecStart=")
+    ]
+
+    options = f'--slots 4 --queue films --queue "my books" --path {console.folder}/src --handover 1m30s --no-server'
+    assert start.endswith(f"--grace 10m {options}")
+    assert "TimeoutStopSec=630" in console.out("systemd", "--grace", "10m")
+    assert "no kind" in console.err("systemd", "--kind", "magic", exits=2)
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_finds_nothing_wrong_with_the_unit_file(console: Console) -> None:
     unit = console.folder / "ganger-test.service"
@@ -167,10 +230,9 @@ def test_without_a_terminal_the_view_is_printed_once(console: Console) -> None:
     console.act(lambda engine: _claim(engine, task))
 
     queues, nodes, running = console.out("top").split("\n\n")
-    assert queues.split()[:2] == ["QUEUE", "WAIT"]
+    assert queues.split()[:3] == ["queues", "QUEUE", "WAIT"]
     assert "worker  active" in nodes
-    assert running.splitlines()[1].split()[2:5] == ["40%", "worker", "make"]
-    assert "make films: half  [2J way" in running
+    assert running.splitlines()[2].split()[2:] == ["40%", "half", "[2J", "way", "worker", "default", "make", "films"]
 
 
 def test_the_view_of_an_empty_store_is_empty(console: Console) -> None:
@@ -187,7 +249,7 @@ def test_on_a_terminal_q_ends_the_view(console: Console) -> None:
         words = (sys.executable, "-c", PROGRAM, "top", "--store", console.url)
         process = await asyncio.create_subprocess_exec(*words, stdin=slave, stdout=slave, stderr=PIPE)
         shown = await asyncio.to_thread(_read_until, master, b"default")
-        assert b"q ends this view" in shown
+        assert b"q end" in shown
         os.write(master, b"q")
         assert await _ended(process, master) == 0
 

@@ -82,7 +82,7 @@ def test_a_dry_run_needs_no_store(console: Console) -> None:
         (("add", "x", "--cron", "@daily", "--tz", "Nowhere", "--", "true"), 2, "there is no time zone"),
         (("add", "x", "--every", "1ms", "--", "true"), 2, "[bad_number]"),
         (("add", "x", "--every", "1m"), 2, "either a command"),
-        (("add", "x", "--every", "1m", "--queue", "none", "--", "true"), 3, "[queue_not_found]"),
+        (("add", "x", "--every", "1m", "--queue", "id:77", "--", "true"), 3, "[queue_not_found]"),
         (("add", "nightly", "--every", "1m", "--", "true"), 4, "[duplicate_key]"),
         (("rm", "none"), 3, "there is no schedule"),
         (("pause", "none"), 3, "there is no schedule"),

@@ -33,3 +33,10 @@ def test_a_unit_of_systemd_names_the_address_and_runs_in_the_home(tmp_path: Path
     assert unit.exit_code == 0, unit.output
     assert f"--store {URL}" in unit.stdout
     assert f"WorkingDirectory={tmp_path}" in unit.stdout
+
+
+def test_whoever_lists_workers_without_a_token_is_told_so() -> None:
+    listed = CliRunner().invoke(main, ["workers", "ls", "--url", "http://127.0.0.1:9"], env={"GANGER_TOKEN": ""})
+
+    assert listed.exit_code == 7
+    assert "wants a token: set GANGER_TOKEN" in listed.stderr

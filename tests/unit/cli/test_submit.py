@@ -33,6 +33,28 @@ def test_the_options_of_a_task_are_kept(console: Console) -> None:
     assert json.loads(shown["spec"])["env"] == {"A": "b=c"}
 
 
+def test_a_queue_that_is_not_there_is_made(console: Console) -> None:
+    assert "the queue mail is new" in console.err("submit", "--queue", "mail", "--", "true")
+    console.submit("--queue", "mail", "--", "true")
+
+    assert [line["name"] for line in console.lines("queue", "ls", "--json")] == ["mail"]
+
+
+def test_what_a_command_reads_and_the_variables_of_here_go_along(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (console.folder / "words.txt").write_text("one\ntwo\n")
+    monkeypatch.setenv("COLOUR", "red")
+    monkeypatch.setenv("VIRTUAL_ENV", "/opt/venv")
+
+    task = console.submit("--stdin", console.folder / "words.txt", "--env", "COLOUR", "--", "sort")
+
+    (shown,) = console.lines("show", task, "--json")
+    spec = json.loads(shown["spec"])
+    assert spec["stdin"] == "one\ntwo\n"
+    assert spec["env"] == {"VIRTUAL_ENV": "/opt/venv", "COLOUR": "red"}
+
+
 def test_nought_is_a_word_too(console: Console) -> None:
     console.run("queue", "create", "stubborn", "--retries", 5)
     task = console.submit("--queue", "stubborn", "--retries", 0, "--priority", 0, "--", "true")
@@ -66,12 +88,14 @@ def test_a_key_that_is_taken_is_refused_or_given_back(console: Console) -> None:
         (("--shell", "x", "--", "y"), 2, "either a command"),
         (("--once", "--", "x"), 2, "--key"),
         (("--delay", "soon", "--", "x"), 2, "not a duration"),
-        (("--env", "A", "--", "x"), 2, "not NAME=VALUE"),
+        (("--env", "NO_SUCH", "--", "x"), 2, "NO_SUCH=VALUE"),
+        (("--env", "=", "--", "x"), 2, "neither NAME=VALUE nor NAME"),
+        (("--stdin", "gone.txt", "--", "x"), 2, "No such file"),
         (("--typo", "--", "x"), 2, "No such option"),
         (("--", "a\udcff"), 2, "kept as UTF-8"),
         (("--shell", "a\udcff"), 2, "kept as UTF-8"),
         (("--env", "A=\udcff", "--", "x"), 2, "kept as UTF-8"),
-        (("--queue", "nowhere", "--", "x"), 3, "ganger queue create nowhere"),
+        (("--queue", "id:77", "--", "x"), 3, "77"),
         (("--key", "", "--", "x"), 2, "the key name has 0 characters"),
         (("--timeout", "0", "--", "x"), 2, "timeout is 0"),
         (("--after", "77", "--", "x"), 2, "[unknown_parent]"),

@@ -31,6 +31,7 @@ def test_schedules_are_written_once_and_told(console: Console) -> None:
     assert console.out(*words) == ""
     (planned,) = console.lines("schedule", "ls", "--json")
     assert (planned["name"], planned["cron"]) == ("corner_shop:report", "@daily")
+    assert console.out("schedule", "ls").endswith("corner_shop:report()")
 
 
 def test_one_that_is_declared_no_more_is_told_on_the_side(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

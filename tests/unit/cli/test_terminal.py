@@ -83,7 +83,7 @@ def test_where_nobody_watches_nothing_is_folded_cut_or_coloured(console: Console
 def test_a_status_has_its_colour_on_a_terminal_unless_none_is_wanted(console: Console) -> None:
     console.run("hold", console.submit("--", "true"))
 
-    assert "\x1b[33mheld" in _see(["ls"], 80, console.url, colours=True)
+    assert "\x1b[35mheld" in _see(["ls"], 80, console.url, colours=True)
     assert "\x1b" not in _see(["ls"], 80, console.url)
 
 
@@ -97,6 +97,10 @@ def test_a_person_sees_how_far_a_wait_is_and_that_many_tasks_are_stored(console:
     waiting = _see(["wait", "--timeout", "1s", *ids], 80, console.url)
     assert "waiting" in waiting
     assert "0/2" in waiting
+    group = tmp_path / "group.toml"
+    group.write_text("".join(f"[tasks.t{n}]\nshell = 'true'\n" for n in range(3)))
+    (made,) = console.lines("graph", str(group), "--json")
+    assert "0/3" in _see(["wait", "--timeout", "1s", str(made["group"])], 80, console.url)
     assert "storing 1,000 tasks" in _see(["import", str(many)], 80, f"sqlite:{tmp_path}/other.db")
 
 

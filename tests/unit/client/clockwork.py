@@ -14,7 +14,7 @@ def report(kind: str = "short") -> str:
 
 
 @app.every(timedelta(minutes=15), name="tidying", overlap=True)
-@app.task(timeout=9_000)
+@app.task(timeout=9)
 async def tidy() -> int:
     return 1
 

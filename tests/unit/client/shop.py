@@ -16,7 +16,7 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@app.task(queue="calendar", retries=2, timeout=9_000)
+@app.task(queue="calendar", retries=2, timeout=9)
 async def next_year(day: date) -> date:
     await asyncio.sleep(0)
     return day.replace(year=day.year + 1)
@@ -41,7 +41,7 @@ def refuse(what: str = "this") -> None:
 def moody(mood: str) -> int:
     if current().fence > 1:
         return current().attempt
-    raise {"retry": Retry(1_000), "snooze": Snooze(1_000), "cancel": Cancel("of no use")}.get(mood, ValueError(mood))
+    raise {"retry": Retry(1), "snooze": Snooze(1), "cancel": Cancel("of no use")}.get(mood, ValueError(mood))
 
 
 @app.task

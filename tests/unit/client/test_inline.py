@@ -69,7 +69,7 @@ def test_a_map_keeps_the_order() -> None:
 
 
 def test_many_are_waited_for_at_once(stage: Inline) -> None:
-    handles = [*add.map([1, 2]), add.using(delay=1_000).delay(3)]
+    handles = [*add.map([1, 2]), add.using(delay=1).delay(3)]
 
     async def wait() -> bool:
         return await app.async_wait([handle.aio for handle in handles], 5)
@@ -97,7 +97,7 @@ def test_a_result_that_is_no_json_fails_the_task() -> None:
 
 @pytest.mark.usefixtures("stage")
 def test_an_argument_that_is_no_json_is_refused_at_once() -> None:
-    with pytest.raises(BadInput, match="not JSON"):
+    with pytest.raises(BadInput, match=r"the argument a: .* cannot be told"):
         add.delay(object())  # type: ignore[arg-type]
 
 
@@ -152,7 +152,7 @@ def test_a_body_that_cancels_itself_is_over() -> None:
 
 
 def test_a_delay_is_kept(stage: Inline) -> None:
-    handle = add.using(delay=5_000).delay(1)
+    handle = add.using(delay=5).delay(1)
 
     assert not handle.wait(0)
     with pytest.raises(TimeoutError):
@@ -169,7 +169,7 @@ def test_options_are_on_a_copy() -> None:
 
     urgent_task, plain_task = urgent.delay(1).task(), add.delay(1).task()
 
-    assert (urgent_task.priority, urgent_task.timeout, plain_task.timeout) == (1, 100, None)
+    assert (urgent_task.priority, urgent_task.timeout, plain_task.timeout) == (1, 100_000, None)
     assert urgent_task.queue != plain_task.queue
 
 
@@ -211,7 +211,7 @@ def _fill(graph: Graph) -> None:
 
 
 def test_a_graph_whose_block_raises_is_not_submitted(stage: Inline) -> None:
-    with pytest.raises(BadInput, match="not JSON"), app.graph() as graph:
+    with pytest.raises(BadInput, match="cannot be told"), app.graph() as graph:
         _fill(graph)
 
     assert not stage.drafts
@@ -219,7 +219,7 @@ def test_a_graph_whose_block_raises_is_not_submitted(stage: Inline) -> None:
 
 @pytest.mark.usefixtures("stage")
 def test_a_graph_waits_for_tasks_outside_of_it() -> None:
-    outside = add.using(delay=1_000).delay(1)
+    outside = add.using(delay=1).delay(1)
     failed = refuse.delay()
 
     with app.graph() as graph:
@@ -333,10 +333,7 @@ def test_what_was_enqueued_can_be_asserted() -> None:
             assert_enqueued(app, add, 2)
         with pytest.raises(AssertionError, match="no call of"):
             assert_enqueued(app, total)
-        add.delay(c=3)  # type: ignore[call-arg]
-        assert_enqueued(app, add, 1, 2)
-        assert_enqueued(app, add, c=3)
-        with pytest.raises(AssertionError, match="not with"):
-            assert_enqueued(app, add, c=4)
+        with pytest.raises(TypeError, match="missing a required argument"):
+            add.delay(c=3)  # type: ignore[call-arg]
     with pytest.raises(BadInput, match="within"):
         assert_enqueued(app, add)

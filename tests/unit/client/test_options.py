@@ -32,7 +32,7 @@ def test_the_defaults_of_a_command_are_those_of_its_spec() -> None:
 def test_the_options_of_a_command_go_to_where_they_belong() -> None:
     call = command(["true"], cwd="/", env={"A": "1"}, limits=Limits(cpu=1), grace=7, queue="q", retries=2)
 
-    assert call.spec == CommandSpec(argv=["true"], cwd="/", env={"A": "1"}, limits=Limits(cpu=1), grace=7)
+    assert call.spec == CommandSpec(argv=["true"], cwd="/", env={"A": "1"}, limits=Limits(cpu=1), grace=7_000)
     assert call.options == Options(queue="q", retries=2)
     assert call.using(priority=3).options == Options(queue="q", retries=2, priority=3)
     with pytest.raises(TypeError, match="colour"):

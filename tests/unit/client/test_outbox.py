@@ -57,7 +57,7 @@ def test_a_row_keeps_all_that_the_call_asks_for() -> None:
 
     draft = read_row(key, body)
 
-    assert (draft.queue, draft.task.priority, draft.task.delay, draft.task.timeout) == ("q", 3, 5, 9_000)
+    assert (draft.queue, draft.task.priority, draft.task.delay, draft.task.timeout) == ("q", 3, 5_000, 9_000)
     assert (draft.task.requires, draft.task.limit_key, draft.task.description) == (("gpu",), "k", "d")
     assert draft.task.retry is not None
     assert draft.task.key == key

@@ -57,7 +57,7 @@ def test_ticks_call_the_functions(stage: Inline) -> None:
 def test_what_is_declared_can_be_asserted() -> None:
     assert_scheduled(app, report)
     assert_scheduled(app, report, cron="*/5 * * * *")
-    assert_scheduled(app, tidy, every=15 * MINUTE)
+    assert_scheduled(app, tidy, every="15m")
     with pytest.raises(AssertionError, match="not at"):
         assert_scheduled(app, report, cron="* * * * *")
     with pytest.raises(AssertionError, match="no schedule calls"):
@@ -72,7 +72,7 @@ def test_a_schedule_that_makes_no_sense_is_refused_where_it_is_declared() -> Non
     with pytest.raises(BadInput, match="zone"):
         other.cron("@daily", tz="Mars/Olympus")(_job)
     with pytest.raises(BadInput, match="every"):
-        other.every(10)(_job)
+        other.every(0.01)(_job)
     with pytest.raises(BadInput, match="missed"):
         other.cron("@daily", missed="never")(_job)
     with pytest.raises(BadName):
@@ -91,7 +91,7 @@ def test_a_tick_has_its_own_key_and_time_and_an_app_one_schedule_of_a_name() -> 
     with pytest.raises(BadInput, match="own key"):
         other.cron("@daily", key="once")(_job)
     with pytest.raises(BadInput, match="own key"):
-        other.every(MINUTE, delay=5)(_job)
+        other.every("1m", delay=5)(_job)
     other.cron("@daily")(_job)
     other.cron("@daily")(_job)
     with pytest.raises(BadInput, match="name="):
@@ -105,7 +105,7 @@ def test_one_that_is_declared_no_more_is_told_and_removed_only_when_asked_for() 
     app.sync_schedules()
     shrunk = Ganger("memory:", name="clockwork")
     shrunk.bridge = app.bridge
-    shrunk.every(15 * MINUTE, name="tidying", overlap=True)(tidy)
+    shrunk.every(15 * 60, name="tidying", overlap=True)(tidy)
 
     assert shrunk.sync_schedules() == Synced(same=("tidying",), gone=(NAMES[0], "backup"))
     assert shrunk.sync_schedules(remove=True) == Synced(same=("tidying",), removed=(NAMES[0], "backup"))

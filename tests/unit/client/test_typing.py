@@ -85,8 +85,8 @@ app.when(file="/x", every=1)   # error: call-arg
 app.wait_until(port="x:1")     # error: arg-type
 app.cron("@daily", tz=1)       # error: arg-type
 app.cron()                     # error: call-arg
-app.every("5m")                # error: arg-type
-app.wait_until(file="/x", deadline="1h")  # error: arg-type
+app.every(b"5m")               # error: arg-type
+app.wait_until(file="/x", deadline=[1])  # error: arg-type
 app.sync_schedules(delete=True)  # error: call-arg
 add.delay(1).wait(through=True)  # error: call-arg
 report.delay(1)                # error: arg-type

@@ -82,7 +82,25 @@ def test_anything_else_is_refused_and_nothing_is_run(text: str) -> None:
         evaluate(text, PARENTS)
 
 
-@pytest.mark.parametrize("text", ["open(1)", "other[22].status", "1 + 1", "parent[1].result if 1 else 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open(1)",
+        "other[22].status",
+        "1 + 1",
+        "parent[1].result if 1 else 2",
+        "parent[22].size",
+        "parent",
+        "parent[22] == 1",
+        "parent['a'].status",
+        "parent[True].status",
+        "parent[22].result.status",
+        "1 +",
+        "b'x' == b'x'",
+        "~1",
+        "parent is None",
+    ],
+)
 def test_what_is_not_of_the_language_is_refused_before_it_is_stored(text: str) -> None:
     with pytest.raises(BadInput):
         check(text)

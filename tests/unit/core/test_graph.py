@@ -131,7 +131,17 @@ def test_the_order_in_which_parents_end_does_not_change_the_fate_of_a_child(
     ],
 )
 def test_a_lost_child_says_which_parent_it_waited_for(on: On, status: int, reason: str | None, word: str) -> None:
-    assert lost_reason(on, 5, status, reason) == f"parent 5 {word}, and its edge asks for {on}"
+    assert lost_reason(on, 5, status, reason) == f"task 5 {word}; its edge asks for {on}"
+
+
+def test_a_child_however_far_below_names_the_cause() -> None:
+    first = lost_reason(On.SUCCESS, 5, 77, "Traceback ...")
+    second = lost_reason(On.SUCCESS, 6, Status.CANCELLED, first)
+    third = lost_reason(On.SUCCESS, 7, Status.CANCELLED, second)
+
+    assert first == "task 5 failed with code 77; its edge asks for success"
+    assert second == "task 5 failed with code 77; its parent 6 was cancelled"
+    assert third == "task 5 failed with code 77; its parent 7 was cancelled"
 
 
 def test_a_branch_that_was_not_chosen_is_skipped_and_so_is_everything_below_it() -> None:

@@ -16,7 +16,7 @@ NUMBERS = st.integers(1, (1 << 63) - 1)
 def test_a_token_gives_back_what_it_was_made_for(task: int, fence: int) -> None:
     token = make_token(KEY, TaskId(task), Fence(fence))
 
-    assert read_token(KEY, token)[:2] == (task, fence)
+    assert read_token(KEY, token).lease[:2] == (task, fence)
     assert token.isascii()
     assert " " not in token
 

@@ -1,7 +1,7 @@
 """A small application on a shared file, for tests: rows with a name and a number, and a tally kept in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,9 +76,11 @@ def write_page(session: Session, page: tuple[Line, ...]) -> list[int]:
     return totals
 
 
-PAGES = Together(
-    lambda page: len(page) == 1, lambda pages: tuple(page[0] for page in pages), lambda totals: [[n] for n in totals]
-)
+def write_pages(session: Session, pages: Sequence[tuple[Line, ...]]) -> list[list[int]]:
+    return [[n] for n in write_page(session, tuple(page[0] for page in pages))]
+
+
+PAGES = Together(lambda page: len(page) == 1, write_pages)
 
 
 def count(session: Session, _: None) -> int:

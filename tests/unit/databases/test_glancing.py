@@ -10,6 +10,7 @@ import pytest
 
 from ganger.core.errors import StoreError
 from ganger.databases.sqlite import SharedFile, glance_at
+from ganger.databases.sqlite.checksums import find_layer
 from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import Place
 from tests.unit.databases.actor import troupe
@@ -113,7 +114,7 @@ def test_another_version_and_another_program_are_left_to_an_owner(tmp_path: Path
 
     assert _glance(path, schema=SCHEMA + 1) is None
     assert _glance(path, application="other") is None
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=find_layer())
     connection.execute("UPDATE ownership SET minimum = 99")
     connection.close()
     assert _glance(path) is None

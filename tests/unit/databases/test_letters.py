@@ -17,7 +17,7 @@ import pytest
 from ganger.core.clock import Moment, Wall
 from ganger.core.errors import DuplicateKey, StoreBroken
 from ganger.databases.sqlite import Limits, Session, SharedFile, prune_units
-from ganger.databases.sqlite.bag import Bag, read_letters
+from ganger.databases.sqlite.bag import Bag, read_letters, wrap
 from ganger.databases.sqlite.place import LocalHost, Place
 from ganger.databases.sqlite.unit import ClientId
 from ganger.databases.sqlite.wire import Call, pack
@@ -304,6 +304,7 @@ def test_a_forked_child_does_not_keep_the_bag_of_its_parent(tmp_path: Path) -> N
 
 
 CLIENT = ClientId(bytes(range(16)))
+HEAD, MARK = 24, 16
 
 
 def letter(seq: int, who: str = "ada") -> Call:
@@ -312,7 +313,7 @@ def letter(seq: int, who: str = "ada") -> Call:
 
 def put(bag: Bag, call: Call) -> None:
     assert bag.make_room(len(bytes(call.body)))
-    bag.put(pack(call))
+    bag.put(call.seq, pack(call))
 
 
 def content(place: Place) -> bytes:
@@ -322,7 +323,7 @@ def content(place: Place) -> bytes:
 
 def read_numbers(content: bytes) -> list[int] | StoreBroken:
     try:
-        return [call.seq for call in read_letters(content)]
+        return [call.seq for call in read_letters(content, CLIENT).calls]
     except StoreBroken as error:
         return error
 
@@ -336,8 +337,11 @@ def test_a_torn_letter_and_the_rest_of_older_ones_end_the_reading(tmp_path: Path
     written = content(place)
     assert read_numbers(written) == [1, 2, 3, 4, 5]
     size = written.index(bytes(64))
-    for cut in range(size):
-        assert read_numbers(written[:cut] + bytes(100)) == list(range(1, 5 * cut // size + 1))
+    step = (size - MARK) // 5
+    for cut in range(1, size):
+        found = read_letters(written[:cut] + bytes(100), CLIENT)
+        assert [call.seq for call in found.calls] == list(range(1, cut // step + 1))
+        assert not found.damage or cut < HEAD
     bag.empty()
     put(bag, letter(6))
     assert read_numbers(content(place)) == [6]
@@ -345,6 +349,77 @@ def test_a_torn_letter_and_the_rest_of_older_ones_end_the_reading(tmp_path: Path
     assert read_numbers(content(place)) == [6, 7]
     bag.close(remove=True)
     assert not place.bags()
+
+
+def test_a_flipped_bit_costs_no_other_letter_and_is_never_silent(tmp_path: Path) -> None:
+    place = Place.of(tmp_path / "c.db")
+    place.database.touch()
+    bag = Bag(place, CLIENT)
+    for seq in range(1, 9):
+        put(bag, letter(seq, "of the round before"))
+    bag.empty()
+    for seq in range(9, 13):
+        put(bag, letter(seq))
+    written = bytearray(content(place))
+    whole = read_letters(bytes(written), CLIENT)
+    for bit in range(8 * len(whole.whole)):
+        written[bit // 8] ^= 1 << bit % 8
+        found = read_letters(bytes(written), CLIENT)
+        written[bit // 8] ^= 1 << bit % 8
+        lost = [call for call in whole.calls if call not in found.calls]
+        assert [call for call in found.calls if call not in whole.calls] == []
+        assert len(lost) <= 1
+        assert bool(lost) == bool(found.damage)
+    bag.close(remove=True)
+
+
+def test_what_a_letter_holds_cannot_pass_for_a_letter(tmp_path: Path) -> None:
+    forged = wrap(50, pack(letter(50, "mallory")), 0)
+    place = Place.of(tmp_path / "c.db")
+    place.database.touch()
+    bag = Bag(place, CLIENT)
+    holding = msgspec.Raw(msgspec.msgpack.encode(forged.decode("latin-1")))
+    put(bag, Call(64, 1, False, "submit", holding, letter=True))
+    put(bag, letter(2))
+    written = bytearray(content(place))
+    written[0] ^= 1
+    found = read_letters(bytes(written), CLIENT)
+    assert [call.seq for call in found.calls] == [2]
+    assert found.damage
+    bag.close(remove=True)
+
+
+def test_what_is_whole_in_a_damaged_bag_is_run_and_the_bag_is_kept_and_told(tmp_path: Path) -> None:
+    class Heard:
+        def __init__(self) -> None:
+            self.told: list[tuple[str, dict[str, object]]] = []
+
+        def event(self, name: str, **fields: object) -> None:
+            self.told.append((name, fields))
+
+    heard = Heard()
+    place = Place.of(tmp_path / "c.db")
+
+    async def scenario() -> None:
+        async with opened(tmp_path / "c.db"):
+            pass
+        bag = Bag(place, CLIENT)
+        for seq in range(1, 11):
+            put(bag, letter(seq))
+        bag.close(remove=False)
+        (path,) = place.bags()
+        written = bytearray(path.read_bytes())
+        written[written.index(b"ada") + 1] ^= 4
+        path.write_bytes(written)
+        async with opened(tmp_path / "c.db", telemetry=heard) as owner:
+            assert [n for _, n in await owner.read(lines)] == list(range(2, 11))
+            assert not place.bags()
+            (kept,) = place.find_damaged()
+            assert kept.read_bytes() == bytes(written)
+        ((name, fields),) = heard.told
+        assert (name, fields["kept"], fields["letters_run"]) == ("bag_damaged", str(kept), 9)
+
+    asyncio.run(scenario())
 
 
 def test_receipts_stay_as_long_as_there_is_a_bag(tmp_path: Path) -> None:

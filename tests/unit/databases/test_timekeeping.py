@@ -49,3 +49,14 @@ def test_a_clock_that_is_handed_in_is_the_servers() -> None:
     clock.advance(7)
     assert keeper.read(SERVER) == (clock.now(), clock.wall(), 7)
     assert keeper.boot == clock.boot_id()
+
+
+def test_times_of_day_of_the_server_become_those_of_this_machine_if_the_clocks_differ() -> None:
+    clock = FakeClock()
+    keeper = ServerTime(clock)
+    for apart in (-120_000, 120_000):
+        keeper.read(clock.wall() + apart)
+        assert keeper.wall_offset == -apart
+    keeper.read(clock.wall() + TOLERANCE)
+    assert keeper.wall_offset == 0
+    assert HandedTime(clock).wall_offset == 0

@@ -12,9 +12,10 @@ from ganger.core.errors import BadInput, StoreUnavailable
 from ganger.core.graph import Edge, Join, On
 from ganger.core.ids import TaskId
 from ganger.core.outcome import Fail, Succeed
+from ganger.core.queue import Queue
 from ganger.core.state import Status
 from ganger.core.task import Kind
-from ganger.engine.conditions import NOT_YET, PROBES_AT_ONCE, Judge, PlacedProbe, new_condition
+from ganger.engine.conditions import NOT_YET, PROBES_AT_ONCE, Judge, new_condition
 from ganger.engine.store import Change, Edit
 from ganger.testing.clock import FakeClock
 from ganger.wire.specs import (
@@ -24,6 +25,7 @@ from ganger.wire.specs import (
     ConditionSpec,
     Expression,
     FileThere,
+    PlacedProbe,
     PortAnswers,
     Probe,
     encode,
@@ -52,7 +54,7 @@ class Place:
         self.open.set()
         self.was_asked = asyncio.Event()
 
-    def takes(self, probe: PlacedProbe, requires: Sequence[str]) -> bool:
+    def takes(self, probe: PlacedProbe, queue: Queue, requires: Sequence[str]) -> bool:
         return set(requires) <= self.labels
 
     async def probe(self, probe: PlacedProbe) -> bool:

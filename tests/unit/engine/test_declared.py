@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ganger.core.errors import BadInput, DuplicateKey
-from ganger.core.schedule import Schedule
+from ganger.core.schedule import QUEUE, Schedule
 from ganger.core.task import Kind, NewTask
 from ganger.engine.declared import Declared, Synced, sync
-from ganger.engine.schedules import QUEUE, Planned, Scheduler, Schedules, Work
+from ganger.engine.schedules import Planned, Scheduler, Schedules, Work
 from ganger.engine.store import Query
 from tests.unit.engine.both import STORES, Play, play_on
 from tests.unit.engine.stage import Stage

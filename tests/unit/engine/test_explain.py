@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,10 @@ from ganger.core.queue import OnLost
 from ganger.core.retry import Fixed, Retry, to_text
 from ganger.core.task import Kind
 from ganger.engine import explain, obstacles
+from ganger.engine.conditions import new_condition
 from ganger.engine.explain import Why
+from ganger.engine.store import Exchange
+from ganger.wire.specs import AtTime, CommandExits, ConditionSpec, FileThere, Probe
 from tests.unit.engine.stage import Stage, play
 
 
@@ -150,7 +154,37 @@ def test_a_task_that_avoids_a_node_says_which_and_until_when() -> None:
         await stage.join("bob")
         (reason,) = (await ask(stage, task)).reasons
         assert (reason.code, reason.fields["node"]) == ("avoids_node", "ada")
-        assert stage.clock.wall() + 30_000 <= int(str(reason.fields["until"])) < stage.clock.wall() + 35_000
+        until = int(str(reason.fields["until"]))
+        assert stage.clock.wall() + 25_000 < until <= stage.clock.wall() + 30_000
+        assert (await stage.memory.exchange(Exchange(claim=stage.ask()))).next_due == until
+
+    play(scenario)
+
+
+def test_a_task_that_lies_ready_beside_a_free_slot_is_a_fault_and_says_so() -> None:
+    async def scenario(stage: Stage) -> None:
+        (task,) = await stage.submit_many(1)
+        for used, later in ((0, "not_taken"), (1, "limit_slots")):
+            await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1, used=used))
+            assert await codes(stage, task) == ["next" if not used else later]
+            stage.fake.advance(obstacles.NOT_TAKEN)
+            (reason,) = (await ask(stage, task)).reasons
+            assert (reason.code, reason.fields["nodes"]) == (later, ["ada"])
+        (readiness,) = [one for one in await stage.engine.readiness() if one.what == "ada"]
+        assert readiness.is_ready
+
+    play(scenario)
+
+
+def test_nodes_that_say_that_they_take_no_work_are_named_with_the_reason() -> None:
+    async def scenario(stage: Stage) -> None:
+        (task,) = await stage.submit_many(1)
+        await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1, trouble="its disk is full"))
+        (reason,) = (await ask(stage, task)).reasons
+        assert (reason.code, reason.fields["nodes"]) == ("nodes_in_trouble", ["ada"])
+        assert "ada: its disk is full" in reason.sentence
+        await stage.join("bob")
+        assert await codes(stage, task) == ["next"]
 
     play(scenario)
 
@@ -226,6 +260,28 @@ def test_groups_and_conditions_say_what_they_wait_for() -> None:
         )
         assert await codes(stage, group) == ["members_open"]
         assert await codes(stage, condition) == ["condition_open"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("probe", "said", "why"),
+    [
+        (CommandExits(["true"]), {"queues": ("other",)}, "takes its queue"),
+        (CommandExits(["true"]), {"kinds": ("function",)}, "runs any of"),
+        (FileThere("/x"), {"kinds": ("function",)}, "runs any of"),
+        (FileThere("/x"), {"kinds": ("condition",)}, "not been judged yet"),
+        (AtTime(5), {"queues": ("other",)}, "not been judged yet"),
+    ],
+)
+def test_a_condition_says_why_no_node_that_is_here_asks(probe: Probe, said: dict[str, Any], why: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.engine.nodes.leave(stage.node.id, "token of ada")
+        await stage.join("bob", **said)
+        (condition,) = await stage.submit(new_condition(stage.queue.id, ConditionSpec(probe)))
+        (reason,) = (await stage.engine.explain(condition)).reasons
+        assert reason.code == "condition_open"
+        assert why in reason.sentence
 
     play(scenario)
 

@@ -35,7 +35,7 @@ def test_the_age_is_that_of_the_first_task_that_is_ready() -> None:
         assert (await read(stage)).oldest == 6_000
         await stage.take()
         figures = await read(stage)
-        assert (figures.ready, figures.running, figures.oldest) == (2, 1, 1_000)
+        assert (figures.ready, figures.running, figures.claimed, figures.oldest) == (2, 0, 1, 1_000)
 
     play(scenario)
 
@@ -82,10 +82,11 @@ def test_limits_of_the_queue_bound_what_is_wanted(policy: Policy, slots: int, wo
 def test_a_paused_queue_wants_those_that_run_alone() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.submit_many(10)
-        await stage.take(2)
+        claimed, _ = await stage.take(2)
+        await stage.engine.start([claimed.lease])
         await stage.engine.queues.pause(stage.queue.id, 60_000, by="test")
         figures = await read(stage)
-        assert (figures.paused, figures.wanted_slots) == (True, 2)
+        assert (figures.paused, figures.running, figures.claimed, figures.wanted_slots) == (True, 1, 1, 2)
 
     play(scenario)
 

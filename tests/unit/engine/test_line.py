@@ -5,13 +5,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from ganger.core.clock import Wall
 from ganger.core.errors import NodeGone, StoreUnavailable
+from ganger.core.ids import NodeId
 from ganger.core.node import Node
 from ganger.core.outcome import Fail, Succeed
 from ganger.core.retry import Fixed, Retry, to_text
 from ganger.core.state import Status
 from ganger.core.task import Claimed, Kind
 from ganger.engine.line import IDLE_PARTIES
+from ganger.engine.party import Party
+from ganger.engine.store import Exchanged
 from ganger.runtime.clock import SystemClock
 from tests.unit.engine.stage import Stage, play, settle_down
 
@@ -242,6 +246,53 @@ def test_a_task_that_avoids_the_eldest_goes_to_the_next() -> None:
     play(scenario)
 
 
+def test_a_task_that_avoids_the_only_one_who_waits_is_its_own_when_the_other_node_leaves() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.set_policy(retry=to_text(Retry(5, Fixed(0))))
+        bob = await stage.join("bob")
+        await stage.submit_many(1)
+        failed = await stage.take_one()
+        (waiting,) = await line_up(stage, [stage.node])
+        await stage.engine.settle([(failed, Fail())])
+        await settle_down()
+        assert not waiting.done()
+        await stage.engine.nodes.leave(bob.id, "token of bob")
+        assert [one.id for one in await waiting] == [failed.id]
+
+    play(scenario)
+
+
+def test_the_due_time_that_one_learnt_is_not_forgotten_when_another_learns_of_none() -> None:
+    party = Party("key", ("queue:1",), personal=False)
+    party.got_nothing(NodeId(1), Exchanged([], [], Wall(5_000)), 0)
+    party.got_nothing(NodeId(2), Exchanged([], []), 0)
+    assert party.due == 5_000
+    party.wake()
+    assert party.due is None
+
+
+def test_one_who_leaves_while_tasks_are_gathered_sends_nobody_else_away() -> None:
+    async def scenario(stage: Stage) -> None:
+        other = await stage.engine.queues.create("other", by="test")
+        (elsewhere,) = await line_up(stage, [None])
+        stage.store.gates["exchange"] = asyncio.Event()
+        asking = asyncio.create_task(stage.engine.wait_claim(stage.ask(2, queues=(other.id,))))
+        await stage.store.entered.wait()
+        await stage.submit_many(1, queue=other.id)
+        await settle_down()
+        stage.store.gates.pop("exchange").set()
+        await settle_down()
+        await dismiss([asking])
+        serving = stage.engine._line._serving
+        assert serving is not None
+        await serving
+        assert not elsewhere.done()
+        await stage.submit_many(1)
+        assert len(await elsewhere) == 1
+
+    play(scenario)
+
+
 def test_a_delayed_task_comes_when_it_is_due() -> None:
     async def scenario(stage: Stage) -> None:
         ids = await stage.submit_many(1, delay=60)
@@ -372,7 +423,7 @@ def test_parties_that_nobody_is_in_are_forgotten_after_a_while() -> None:
         for party in list(line._parties.values()):
             line._idle.pop(party.key)
             line._dismiss(party)
-        assert set(line._unlisten) == {"queues", "reset"}
+        assert set(line._unlisten) == {"queues", "nodes", "reset"}
 
     play(scenario)
 

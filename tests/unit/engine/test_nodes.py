@@ -8,6 +8,7 @@ from ganger.core.errors import BadInput, BadName, BadNumber, NodeGone, NodeNotFo
 from ganger.core.ids import Position
 from ganger.core.node import NodeState, Registration, Vitals
 from ganger.core.state import Status
+from ganger.engine.nodes import InHand
 from tests.unit.engine.stage import Stage, play
 
 
@@ -53,6 +54,22 @@ def test_a_draining_node_settles_but_takes_nothing() -> None:
         with pytest.raises(NodeGone):
             await stage.take()
         assert await stage.engine.start([claimed.lease]) == []
+
+    play(scenario)
+
+
+def test_what_each_node_runs_and_has_only_claimed_is_counted_by_its_leases() -> None:
+    async def scenario(stage: Stage) -> None:
+        other = await stage.join("bob")
+        await stage.submit_many(1_105)
+        await stage.take(1_101)
+        await stage.engine.start([(await stage.take_one()).lease])
+        await stage.take(2, other, start=True)
+
+        in_hand = await stage.engine.nodes.in_hand([stage.node, other])
+
+        assert in_hand == {stage.node.id: InHand(running=1, claimed=1_101), other.id: InHand(running=2)}
+        assert in_hand[stage.node.id].total == 1_102
 
     play(scenario)
 

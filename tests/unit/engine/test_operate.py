@@ -11,6 +11,7 @@ from ganger.core.errors import (
     Conflict,
     CycleFound,
     NodeNotFound,
+    NotAllowed,
     StaleLease,
     StoreUnavailable,
     TaskNotFound,
@@ -21,6 +22,7 @@ from ganger.core.ids import TaskId
 from ganger.core.outcome import Fail, Hold, Succeed
 from ganger.core.state import Status, Verdict
 from ganger.core.task import Kind
+from ganger.core.token import Attempt
 from ganger.engine.store import Change, Edit
 from tests.unit.engine.stage import Stage, play
 
@@ -209,12 +211,13 @@ def test_a_holder_edits_its_own_family_under_its_lease_and_nothing_else() -> Non
     async def scenario(stage: Stage) -> None:
         _, child, stranger = await stage.submit(stage.task(), stage.task(parents=(Edge(-1),)), stage.task())
         lease = (await stage.take_one()).lease
-        await stage.engine.edit([Edit(child, change=Change(priority=3))], under=lease)
-        with pytest.raises((TaskNotFound, WrongStatus)):
-            await stage.engine.edit([Edit(stranger, change=Change(priority=3))], under=lease)
+        attempt = Attempt(lease)
+        await stage.engine.edit([Edit(child, change=Change(priority=3))], under=attempt)
+        with pytest.raises(NotAllowed):
+            await stage.engine.edit([Edit(stranger, change=Change(priority=3))], under=attempt)
         await stage.engine.release(lease)
         with pytest.raises(StaleLease):
-            await stage.engine.edit([Edit(child, change=Change(priority=4))], under=lease)
+            await stage.engine.edit([Edit(child, change=Change(priority=4))], under=attempt)
 
     play(scenario)
 

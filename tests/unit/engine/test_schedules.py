@@ -11,11 +11,11 @@ from ganger.core.errors import DuplicateKey, QueueNotFound, StoreUnavailable, Ta
 from ganger.core.event import Fact
 from ganger.core.ids import Position, TaskId
 from ganger.core.outcome import Succeed
-from ganger.core.schedule import Missed, Schedule
+from ganger.core.schedule import QUEUE, Missed, Schedule
 from ganger.core.state import Status
 from ganger.core.task import Kind
 from ganger.engine.follow import Wanted
-from ganger.engine.schedules import QUEUE, Scheduler, Schedules, Work
+from ganger.engine.schedules import Scheduler, Schedules, Work
 from ganger.engine.store import Query
 from ganger.runtime.clock import SystemClock
 from tests.unit.engine.both import STORES, Play, play_on

@@ -25,6 +25,7 @@ from ganger.core.ids import QueueId
 from ganger.core.outcome import Succeed
 from ganger.core.state import Status
 from ganger.core.task import Kind, NewTask
+from ganger.core.token import Attempt
 from ganger.engine.limits import Limits
 from ganger.engine.store import Submitted
 from ganger.engine.submit import check_tasks
@@ -195,10 +196,11 @@ def test_a_submission_under_a_lost_lease_is_refused() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.submit_many(1)
         claimed = await stage.take_one()
-        await stage.engine.submit([stage.task()], under=claimed.lease)
+        below, attempt = stage.task(parents=(Edge(claimed.id),)), Attempt(claimed.lease)
+        await stage.engine.submit([below], under=attempt)
         await stage.engine.settle([(claimed, Succeed())])
         with pytest.raises(StaleLease):
-            await stage.engine.submit([stage.task()], under=claimed.lease)
+            await stage.engine.submit([below], under=attempt)
 
     play(scenario)
 

@@ -14,6 +14,7 @@ from ganger.core.node import Registration, Vitals
 from ganger.core.outcome import Crashed, Fail, Succeed
 from ganger.core.queue import Policy
 from ganger.core.task import Kind
+from ganger.core.token import Attempt
 from ganger.engine.engine import Engine
 from ganger.engine.nodes import Nodes
 from ganger.engine.queues import Queues
@@ -35,7 +36,7 @@ def operations() -> Iterator[tuple[str, Callable[..., Any]]]:
 def uses(operation: Callable[..., Any]) -> set[str]:
     found = re.search(r"Uses: (?P<names>[^.]+)\.", inspect.getdoc(operation) or "")
     bare = re.sub(r"\([^)]*\)", "", found["names"]) if found else ""
-    return {name.strip() for name in bare.split(",")}
+    return {name.strip() for name in re.split("[,;]", " ".join(bare.split()))}
 
 
 @pytest.mark.parametrize(("name", "operation"), [pytest.param(n, o, id=n) for n, o in operations()])
@@ -141,6 +142,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.progress": (claimed, lambda s, x: s.engine.progress(x.lease, 1)),
     "Engine.write": (claimed, lambda s, x: s.engine.write([Note(x.id, x.fence, progress=Progress(1, None))])),
     "Engine.put_data": (claimed, lambda s, x: s.engine.put_data(x.lease, "a", b"b")),
+    "Engine.put_kin_data": (claimed, lambda s, x: s.engine.put_kin_data(Attempt(x.lease), x.id, "a", b"b")),
     "Engine.append_output": (claimed, lambda s, x: s.engine.append_output(x.lease, "a", 0, b"b")),
     "Engine.read_data": (claimed, lambda s, x: s.engine.read_data(x.id, "spec")),
     "Engine.read_page": (claimed, lambda s, x: s.engine.read_page(x.id, "spec")),
@@ -155,7 +157,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.edit": (two, lambda s, x: s.engine.edit([Edit(x[0], kill=True)], by="test")),
     "Engine.link": (two, lambda s, x: s.engine.link(x[1], x[0], by="test")),
     "Engine.unlink": (pair, lambda s, x: s.engine.unlink(x[1], x[0], by="test")),
-    "Engine.remove": (pair, lambda s, x: s.engine.remove(x[0], by="test")),
+    "Engine.remove": (pair, lambda s, x: s.engine.remove(x[0], by="test", descendants=True, kill=True)),
     "Engine.close_group": (group, lambda s, x: s.engine.close_group(x, by="test")),
     "Engine.retry_final": (final, lambda s, x: s.engine.retry_final(x, by="test")),
     "Engine.wait": (final, lambda s, x: s.engine.wait([x])),
@@ -181,6 +183,7 @@ DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Queues.resume": (nothing, lambda s, x: s.engine.queues.resume(s.queue.id, by="test")),
     "Queues.delete": (nothing, lambda s, x: s.engine.queues.delete(s.queue.id, by="test")),
     "Nodes.all": (nothing, lambda s, x: s.engine.nodes.all()),
+    "Nodes.in_hand": (nothing, lambda s, x: s.engine.nodes.in_hand([s.node])),
     "Nodes.register": (nothing, lambda s, x: s.engine.nodes.register(Registration("bob", "t"))),
     "Nodes.beat": (nothing, lambda s, x: s.engine.nodes.beat(s.node.id, "token of ada")),
     "Nodes.drain": (nothing, lambda s, x: s.engine.nodes.drain("ada", by="test")),

@@ -8,12 +8,14 @@ import pytest
 
 from ganger.core.graph import Edge
 from ganger.core.ids import Position
+from ganger.core.node import Vitals
 from ganger.core.outcome import Release, Succeed
 from ganger.core.queue import OnLost
 from ganger.core.state import Status
 from ganger.engine import upkeep
 from ganger.engine.store import Tended
-from ganger.engine.upkeep import Promoter, Pruner, Reaper, Releaser, Retention, keep_up
+from ganger.engine.unheld import PATIENCE
+from ganger.engine.upkeep import Checker, Promoter, Pruner, Reaper, Releaser, Retention, Stepped, keep_up
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.service import ServiceState
 from tests.unit.engine.stage import Recording, Stage, play, settle_down
@@ -39,6 +41,22 @@ class Told:
 
 def reaper(stage: Stage, **options: Any) -> Reaper:
     return Reaper(stage.store, stage.clock, **options)
+
+
+def test_a_lease_that_its_node_has_not_in_hand_is_told_once() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.submit_many(2)
+        first, second = await stage.take(2)
+        told = Told()
+        chore = Checker(stage.store, stage.clock, telemetry=told)
+        stage.fake.advance(PATIENCE + 1)
+        await stage.engine.nodes.beat(first.holder, "token of ada", vitals=Vitals(hands=(first.id,)))
+        assert [await chore.step() for _ in range(2)] == [Stepped(0, False, stage.clock.wall() + chore.quiet)] * 2
+        assert told.events == {"lease_not_in_hand": [{"task": second.id, "fence": second.fence, "node": "ada"}]}
+        await stage.engine.nodes.beat(first.holder, "token of ada", vitals=Vitals(hands=(first.id, second.id)))
+        assert await chore.step() == Stepped(0)
+
+    play(scenario)
 
 
 def test_a_lost_nodes_tasks_go_back_and_what_had_started_is_blamed() -> None:

@@ -113,7 +113,7 @@ def tell_everywhere(text: str, path: str, how: str) -> list[Any]:
         case "raise":
             raise ValueError(text)
         case "retry":
-            raise Retry(5_000, text)
+            raise Retry(5, text)
         case "die":
             os._exit(1)
     return [{"deep": f"<{text}>"}, 5_000, "plain"]
@@ -125,6 +125,12 @@ async def tell_everywhere_on_loop(text: str, path: str, how: str) -> list[Any]:
 
 def say_much(size: int) -> None:
     sys.stdout.write("y" * size)
+
+
+def say_much_at(path: str, size: int) -> None:
+    """Say it when the file is there."""
+    wait_for(path)
+    say_much(size)
 
 
 def log_twice() -> None:
@@ -143,11 +149,11 @@ def report_progress() -> None:
 
 
 def ask_again(delay: int | None) -> None:
-    raise Retry(delay)
+    raise Retry(None if delay is None else delay / 1_000)
 
 
 def snooze(delay: int) -> None:
-    raise Snooze(delay)
+    raise Snooze(delay / 1_000)
 
 
 def cancel_itself() -> None:
@@ -258,3 +264,8 @@ def say_until_cut(size: int) -> int:
         printed += os.write(1, b"z" * size)
         time.sleep(0.01)
     return printed
+
+
+def list_environment() -> list[str]:
+    """The names of what it finds there; the interpreter adds some of its own where the locale is none."""
+    return sorted(name for name in os.environ if not name.startswith("LC_"))

@@ -97,7 +97,7 @@ def track(folder: Path, cap: int = 1 << 20) -> Track:
 
 
 def collect(one: Track) -> Printed:
-    printed = Printed({}, {}, [])
+    printed = Printed({}, {}, [], {})
     one.collect(printed)
     return printed
 
@@ -106,7 +106,7 @@ def test_a_little_stays_in_memory(tmp_path: Path) -> None:
     one = track(tmp_path)
     one.write("a")
     one.write("\udcff")
-    assert collect(one) == Printed({"log": b"a\\udcff"}, {}, [])
+    assert collect(one) == Printed({"log": b"a\\udcff"}, {}, [], {})
     assert not list(tmp_path.iterdir())
 
 
@@ -114,7 +114,7 @@ def test_much_goes_to_the_spool_and_is_cut_at_the_cap(tmp_path: Path) -> None:
     one = track(tmp_path, cap=SMALL + 10)
     for _ in range(3):
         one.write("x" * SMALL)
-    assert collect(one) == Printed({}, {"log": 2 * SMALL - 10}, ["log"])
+    assert collect(one) == Printed({}, {"log": 2 * SMALL - 10}, ["log"], {})
     assert look(tmp_path / "1.7.log").length == SMALL + 10
 
 
@@ -124,11 +124,13 @@ def test_what_is_followed_goes_to_the_spool_at_once_and_is_given_whole_if_it_is_
     one.follow()
     one.write("after")
     assert (tmp_path / "1.7.log").read_bytes() == b"before after"
-    assert collect(one) == Printed({"log": b"before after"}, {}, ["log"])
+    assert collect(one) == Printed({"log": b"before after"}, {}, ["log"], {})
 
 
 def test_a_spool_that_cannot_be_written_does_not_fail_the_function(tmp_path: Path) -> None:
     one = track(tmp_path / "gone")
     one.write("x" * (SMALL + 1))
     one.write("more")
-    assert collect(one) == Printed({}, {"log": SMALL + 5}, ["log"])
+    printed = collect(one)
+    assert (printed.said, printed.cut) == ({"log": b"x" * SMALL}, {"log": 5}), "what the store can take is kept"
+    assert "could not spool the output" in printed.faults["log"]

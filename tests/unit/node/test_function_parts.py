@@ -10,7 +10,7 @@ import pytest
 
 from ganger.core.errors import BadInput
 from ganger.node.functions import context
-from ganger.node.functions.binding import convert, find
+from ganger.node.functions.binding import Allowed, find
 from ganger.node.functions.capture import ContextCapture
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.messages import (
@@ -35,6 +35,7 @@ from ganger.node.functions.porter import Line, Porter
 from ganger.node.functions.references import has_references, resolve
 from ganger.node.functions.track import Place
 from ganger.testing.clock import FakeClock
+from ganger.wire.arguments import convert_arguments
 from ganger.wire.specs import FunctionSpec, decode, encode
 
 
@@ -118,7 +119,7 @@ def test_what_is_given_soon_after_a_sending_waits_for_the_next(tmp_path: Path) -
 
 
 def test_a_charge_survives_the_command_line() -> None:
-    charge = Charge(1, 2, "/a note", "/spool", 3, 4, 5, 6, 7)
+    charge = Charge(1, 2, "/a note", "/spool", 3, "info", "", "mine.*\nours.do", 4, 5, 6, 7)
 
     assert Charge.read(charge.words()) == charge
 
@@ -152,20 +153,20 @@ def test_one_late_word_among_many_does_not_shrink_a_pace() -> None:
 
 
 def test_conversion_leaves_alone_what_json_has() -> None:
-    target = find("tests.unit.node.chores:add")
+    target = find("tests.unit.node.chores:add", Allowed(("tests.*",)))
 
-    assert not target.by_name
-    assert convert(target, [1], {"second": 2}) == ([1], {"second": 2})
+    assert not target.parameters.by_name
+    assert convert_arguments(target.parameters, [1], {"second": 2}) == ([1], {"second": 2})
 
 
 @pytest.mark.parametrize("path", ["", "os", ":name", "os:", "os:nothing", "os:sep"])
 def test_a_path_that_leads_nowhere_says_why(path: str) -> None:
     with pytest.raises(BadInput):
-        find(path)
+        find(path, Allowed(("os.*",)))
 
 
 def test_a_function_without_a_signature_is_called_as_it_is() -> None:
-    assert find("builtins:max").call(1, 2) == 2
+    assert find("builtins:max", Allowed(("builtins.max",))).call(1, 2) == 2
 
 
 def test_there_is_no_context_outside_of_a_task() -> None:

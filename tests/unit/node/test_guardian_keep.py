@@ -15,6 +15,7 @@ from ganger.node.guardian.keep import SAY_AFTER, Keep, Tools
 from ganger.node.guardian.loop import Eyes
 from ganger.node.guardian.mark import Mark
 from ganger.node.guardian.messages import FromGuardian, Grew, Start, Started
+from ganger.node.guardian.spare import Spare
 from ganger.node.guardian.spawn import Spawner
 from ganger.testing import FakeClock
 
@@ -32,7 +33,8 @@ class Kept:
         self.eyes = Eyes()
         self.folder = folder
         books = Books(journal, Past({}, {}))
-        tools = Tools(str(folder), 1 << 20, self.clock, self.eyes, Floor(MARK), Spawner(MARK, None, False), books)
+        spare, floor, spawner = Spare(str(folder / "spare")), Floor(MARK), Spawner(MARK, None, False)
+        tools = Tools(str(folder), spare, 1 << 20, self.clock, self.eyes, floor, spawner, books)
         self.keep = Keep(tools, 0, self.told.append)
         self.mains = books.mains
 

@@ -109,7 +109,7 @@ def test_a_lease_that_nobody_here_knows_of_is_given_back() -> None:
         await hall.engine.nodes.register(Registration("ada", "secret", None, 150, kinds=(Kind.COMMAND,)))
         lost = await hall.engine.claim(Claim(node.session.node, (hall.queue.id,), 1))
         assert [one.id for one in lost] == [tasks[1]]
-        node.session.is_doubtful = True
+        node.carrier.hands.doubted.set()
         await until(lambda: "stray_lease_given_back" in hall.diary.names())
         await hall.has_status(Status.QUEUED, tasks[1])
 

@@ -14,6 +14,7 @@ from ganger.core.outcome import Crashed, Fail, Succeed
 from ganger.core.queue import Policy
 from ganger.core.state import Status
 from ganger.core.task import Kind
+from ganger.engine.store import Query
 from ganger.engine.upkeep import Reaper
 from ganger.node.executor import Assignment
 from ganger.node.source import Taken
@@ -260,6 +261,8 @@ def test_a_beat_tells_how_the_node_is() -> None:
             while (vitals := (await hall.engine.nodes.all())[0].vitals) is None or vitals.held < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
-        assert vitals == node.feel() == Vitals(slots=2, used=2, held=3)
+        assert vitals == node.feel() == Vitals(slots=2, used=2, held=3, hands=vitals.hands)
+        leased = await hall.engine.store.find(Query(holder=node.session.node))
+        assert vitals.hands == tuple(task.id for task in leased.tasks)
 
     enact(scenario)

@@ -24,12 +24,12 @@ HERE = Rule(frozenset({"127.0.0.1", "localhost"}))
 )  # fmt: skip
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     with pytest.raises(NotAllowed):
-        check_address(address)
+        check_address(address, Rule())
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34"])
 def test_a_public_address_may_be_asked(address: str) -> None:
-    check_address(address)
+    check_address(address, Rule())
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, NotAllowed
+from ganger.core.ids import QueueId
+from ganger.core.queue import Policy, Queue
 from ganger.core.state import Status
 from ganger.engine.conditions import Judge, new_condition
-from ganger.node.probes import COMMANDS_AT_ONCE, Probes
+from ganger.node.probes import COMMANDS_AT_ONCE, UNTRUSTED, Place, Probes
 from ganger.runtime.clock import SystemClock
 from ganger.wire.specs import CommandExits, ConditionSpec, FileThere, PortAnswers, UrlAnswers
 from tests.unit.engine.stage import Stage, play
 
+QUEUE = Queue(QueueId(1), "mail", Policy())
+TRUSTING = UNTRUSTED._replace(trusted=frozenset({"127.0.0.1"}))
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -66,7 +70,7 @@ def says(answer: bytes, heard: list[bytes] | None = None) -> Serve:
 
 def ask_server(serve: Serve, path: str, status: int | None = None, patience: float = 5.0) -> bool:
     async def run() -> bool:
-        probes = Probes(patience=patience)
+        probes = Probes(rule=TRUSTING, patience=patience)
         async with serving(serve) as port:
             answer = await probes.probe(UrlAnswers(f"http://127.0.0.1:{port}{path}", status))
         probes.close()
@@ -166,9 +170,9 @@ def test_commands_are_run_by_whoever_was_handed_in_and_few_at_a_time() -> None:
 
 def test_a_node_takes_what_requires_no_more_than_its_labels() -> None:
     async def run() -> list[bool]:
-        probes = Probes(labels=["lab", "gpu"])
+        probes = Probes(place=Place(labels=("lab", "gpu")))
         probes.close()
-        return [probes.takes(FileThere("/"), requires) for requires in ((), ("lab",), ("lab", "tape"))]
+        return [probes.takes(FileThere("/"), QUEUE, requires) for requires in ((), ("lab",), ("lab", "tape"))]
 
     assert asyncio.run(run()) == [True, True, False]
 
@@ -181,9 +185,85 @@ def test_a_node_without_commands_leaves_those_of_conditions_to_others() -> None:
         idle, busy = Probes(), Probes(run_command)
         for probes in (idle, busy):
             probes.close()
-        return [probes.takes(CommandExits(["true"]), ()) for probes in (idle, busy)]
+        return [probes.takes(CommandExits(["true"]), QUEUE, ()) for probes in (idle, busy)]
 
     assert asyncio.run(run()) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("place", "queue", "taken"),
+    [
+        (Place(), QUEUE, True),
+        (Place(queues=("mail", "other")), QUEUE, True),
+        (Place(queues=("other",)), QUEUE, False),
+        (Place(ignore=("mail",)), QUEUE, False),
+        (Place("ada"), QUEUE._replace(policy=Policy(pin=("bob",))), False),
+        (Place("ada"), QUEUE._replace(policy=Policy(ignore=("ada",))), False),
+        (Place("ada"), QUEUE._replace(policy=Policy(pin=("ada",))), True),
+    ],
+)
+def test_a_node_asks_for_the_queues_that_it_takes(place: Place, queue: Queue, taken: bool) -> None:
+    async def run_command(probe: CommandExits) -> int:
+        return 0
+
+    async def run() -> set[bool]:
+        probes = Probes(run_command, place)
+        probes.close()
+        asked = (FileThere("/"), PortAnswers("a", 1), UrlAnswers("https://a/"), CommandExits(["true"]))
+        return {probes.takes(probe, queue, ()) for probe in asked}
+
+    assert asyncio.run(run()) == {taken}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "taken"),
+    [
+        (("function",), [False, False]),
+        (("function", "condition"), [True, False]),
+        (("shell",), [True, True]),
+        (None, [True, True]),
+    ],
+)
+def test_a_node_asks_what_its_kinds_allow(kinds: tuple[str, ...] | None, taken: list[bool]) -> None:
+    async def run_command(probe: CommandExits) -> int:
+        return 0
+
+    async def run() -> list[bool]:
+        probes = Probes(run_command, Place(kinds=kinds))
+        probes.close()
+        return [probes.takes(probe, QUEUE, ()) for probe in (UrlAnswers("https://a/"), CommandExits(["true"]))]
+
+    assert asyncio.run(run()) == taken
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:80/",
+        "https://127.0.0.1/",
+        "https://localhost/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://[::ffff:10.0.0.1]/",
+        "http://example.com/",
+    ],
+)
+def test_a_url_that_no_webhook_may_reach_is_not_asked_either(url: str) -> None:
+    with pytest.raises(NotAllowed, match="probe_hosts"):
+        ask(UrlAnswers(url))
+
+
+def test_a_condition_about_a_forbidden_url_fails_with_the_sentence() -> None:
+    async def scenario(stage: Stage) -> None:
+        probes = Probes()
+        judge = Judge(stage.engine, stage.clock, probes)
+        await judge.start()
+        (task,) = await stage.submit(new_condition(stage.queue.id, ConditionSpec(UrlAnswers("http://127.0.0.1/"))))
+        assert (await stage.engine.wait([task], 5)).statuses == [Status.FAILED]
+        assert "probe_hosts" in ((await stage.get(task)).reason or "")
+        await judge.stop()
+        probes.close()
+
+    play(scenario, clock=SystemClock())
 
 
 def test_a_wait_for_a_real_file_ends_when_it_is_there(tmp_path: Path) -> None:

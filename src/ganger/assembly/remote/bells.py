@@ -11,7 +11,7 @@ from ganger.wire.v1.remote import LONGEST_WAIT, TOPICS, BellAsk
 _REST: Final = 0.2
 """Seconds between two answers at least: a busy store rings all the time."""
 
-_TROUBLE: Final = 2.0
+_TROUBLE: Final = 0.5
 RESET: Final = "reset"
 
 

@@ -25,17 +25,19 @@ from ganger.core.task import Claimed, Eager, NewTask
 from ganger.engine import explain, family, live, paging
 from ganger.engine.audit import Verified
 from ganger.engine.blob import BlobRef
+from ganger.engine.checks import OUTPUT
 from ganger.engine.contents import Contents
 from ganger.engine.engine import PLAIN_LIMITS, Engine
 from ganger.engine.follow import EVERYTHING, Wanted, find_end, narrow
 from ganger.engine.nodes import Nodes
 from ganger.engine.obstacles import Reason
 from ganger.engine.operate import Moved
-from ganger.engine.output import OUTPUT, Content, Places
+from ganger.engine.output import Content, Places
 from ganger.engine.readiness import Readiness
 from ganger.engine.settle import Settled
 from ganger.engine.store import Claim, Submitted
 from ganger.engine.wait import Waited
+from ganger.engine.walls import Elsewhere
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.v1 import remote
 from ganger.wire.v1.shapes import WhyTold
@@ -64,6 +66,7 @@ class RemoteEngine(Engine):
         self.nodes = Nodes(self._far, self.limits)
         self._clock = clock
         self._witness = None
+        self._walls = Elsewhere()
         self._places = Places(self._far, None, self.limits)
         self.contents = Contents(self._places)
         self._telemetry = telemetry
@@ -240,8 +243,8 @@ class RemoteEngine(Engine):
     async def kill(self, ids: Sequence[TaskId], *, by: str) -> Moved:
         return await self._act(remote.ActIn("kill", _numbers(ids)))
 
-    async def remove(self, task: TaskId, *, by: str, descendants: bool = False) -> None:
-        await self._act(remote.ActIn("remove", [task], descendants=descendants))
+    async def remove(self, task: TaskId, *, by: str, descendants: bool = False, kill: bool = False) -> None:
+        await self._act(remote.ActIn("remove", [task], descendants=descendants, kill=kill))
 
     async def _act(self, given: remote.ActIn) -> Moved:
         return await self._link.tell("/v1/engine/acts", Moved, given)

@@ -8,6 +8,7 @@ from typing import Final
 from ganger.assembly.remote.engine import RemoteEngine
 from ganger.assembly.remote.link import Link
 from ganger.assembly.settings import Settings
+from ganger.core.address import strip_password
 from ganger.core.errors import BadInput, NotAuthenticated
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.disk import translated
@@ -32,7 +33,8 @@ async def open_remote(settings: Settings, *, telemetry: Telemetry = SILENT) -> A
 def _check_url(url: str) -> str:
     _, slashes, rest = url.partition("://")
     if not slashes or not rest.strip("/") or "?" in rest or "#" in rest or "@" in rest:
-        raise BadInput(f"{url!r:.200} is not the address of a server; write http://host:port", field="url")
+        shown = strip_password(url)
+        raise BadInput(f"{shown!r:.200} is not the address of a server; write http://host:port", field="url")
     return url
 
 
@@ -41,7 +43,7 @@ def find_token(settings: Settings) -> str:
     token = settings.token or (_read(Path(settings.token_file)) if settings.token_file else "")
     if not token:
         said = "set GANGER_TOKEN, or GANGER_TOKEN_FILE to a file that has it"
-        raise NotAuthenticated(f"the server at {settings.store} wants a token: {said}")
+        raise NotAuthenticated(f"the server at {strip_password(settings.store)} wants a token: {said}")
     if not (token.isascii() and token.isprintable()) or len(token) > _LONGEST:
         raise BadInput("the token has characters that no token has", field="token")
     return token

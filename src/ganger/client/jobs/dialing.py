@@ -27,10 +27,14 @@ class Dialer:
         self._tell = tell
         self._offered = None if protocol is None else [Subprotocol(protocol.decode())]
         self._pause = _FIRST_PAUSE
+        self._is_in = False
 
     def reassure(self) -> None:
         """The server has let it in."""
         self._pause = _FIRST_PAUSE
+        if not self._is_in:
+            self._is_in = True
+            self._tell(f"takes jobs at {self._place.address}; stop it with Ctrl-C")
 
     async def dial(self, converse: Converse, over: asyncio.Event) -> None:
         """Converse over one connection after the other, until it is over.

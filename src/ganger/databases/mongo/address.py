@@ -4,6 +4,7 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from ganger.core.address import check_address, strip_password
 from ganger.core.errors import BadInput
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,60}")
@@ -18,9 +19,13 @@ class Address(NamedTuple):
     url: str
     database: str
 
+    def __repr__(self) -> str:
+        return f"Address({strip_password(self.url)!r})"
+
 
 def read_address(url: str) -> Address:
     """`mongodb://user:password@host:port/database?options`; the options are the driver's, but for our own."""
+    check_address(url)
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise BadInput("a MongoDB store is named mongodb://user@host/database")

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pymongo import ASCENDING, AsyncMongoClient, IndexModel
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from ganger.core.clock import Entropy
 from ganger.core.errors import StoreClosed
@@ -26,6 +26,7 @@ T = TypeVar("T")
 _SELECTION: Final = 2_000
 _SOCKET: Final = 30_000
 _LAST_READS: Final = 2.0
+_DUPLICATE: Final = 11_000
 
 
 class Index(NamedTuple):
@@ -108,8 +109,15 @@ class Database:
         """Make what is missing. A stranger's index of the same fields serves as well, unique or not."""
         there = [list(index["key"].items()) async for index in await self.handle[table].list_indexes()]
         models = [index.model() for index in indexes if index.where is not None or index.keys not in there]
-        if models:
+        if not models:
+            return
+        try:
             await self.handle[table].create_indexes(models)
+        except OperationFailure as error:
+            if error.code != _DUPLICATE:
+                raise
+            # What strangers wrote there is twice the same: we write nothing twice, with or without the server's word.
+            await self.handle[table].create_indexes([index._replace(unique=False).model() for index in indexes])
 
     async def close(self) -> None:
         self._closed = True
@@ -123,8 +131,9 @@ class Database:
     def listen(self, topics: Iterable[str], told: Told) -> Callable[[], None]:
         return self._listeners.add(topics, told)
 
-    def _tell(self, step: int, topics: list[str]) -> None:
-        if self._watch is not None:
+    def _tell(self, step: int | None, topics: list[str]) -> None:
+        """A step of this process is committed; None if it changed nothing, and so was none."""
+        if self._watch is not None and step is not None:
             self._watch.wrote(step)
         self._listeners.tell(topics)
 

@@ -30,7 +30,7 @@ class Table(Generic[V]):
 
     `encode` gives fields by dotted names, `key` is the one by which rows are known, `key_of` a row's. A write is made
     only if the fields of `watched` are as they were read: strangers may change them. What is `last` is applied after
-    all else.
+    all else. `blank` are the values that need not be there.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Table(Generic[V]):
     version: str = "v"
     watched: tuple[str, ...] = ()
     last: bool = False
+    blank: Mapping[str, Any] = field(default_factory=dict)
 
 
 Wording = Mapping[str, Table[Any]]
@@ -106,6 +107,10 @@ class Draft:
         row: V | None = self._rows.get((table.name, key))
         return row
 
+    def is_known(self, table: Table[Any], key: Any) -> bool:
+        """Was it looked for before? It may turn out not to be there."""
+        return (table.name, key) in self._rows
+
     async def load(self, table: Table[Any], keys: Iterable[Any]) -> None:
         """Know these rows from now on."""
         missing = [key for key in dict.fromkeys(keys) if (table.name, key) not in self._rows]
@@ -140,12 +145,17 @@ class Draft:
     def drop(self, table: Table[Any], key: Any) -> None:
         self._write(table, (table.name, key), None)
 
-    def adopt(self, table: Table[V], id: Any, row: V, guard: Doc) -> V:
-        """Write a row for a document of a stranger: its own fields stay, ours are added."""
+    def recognise(self, table: Table[V], id: Any, row: V, guard: Doc) -> V:
+        """Know the row of a stranger's document, and write nothing. When it is written, what is ours is added.
+
+        Of that only what is not blank: whoever decodes it knows what a field that is not there stands for.
+        """
         place = (table.name, table.key_of(row))
-        self._known[place] = _Known(row, id, guard=guard, adopted=True)
-        self._write(table, place, row)
-        return row
+        if self._rows.get(place) is None and place[1] not in self._written.get(place[0], {}):
+            self._known[place] = _Known(row, id, guard=guard, adopted=True)
+            self._rows[place] = row
+        known: V = self._rows[place]
+        return known
 
     def grab(self, table: Table[Any], key: Any, guard: Doc, extra: Doc) -> None:
         """A condition was written ahead of the step: its own write now asks for that, and sets these fields too."""
@@ -218,7 +228,8 @@ class Draft:
         if known.stored is None:
             return self._make(table, INSERT, _Known(None, fields["_id"]), fields)
         before = encode(known.stored)
-        changed = {name: value for name, value in fields.items() if _is_new(name, value, before, known)}
+        blank = table.blank if known.adopted else {}
+        changed = {name: value for name, value in fields.items() if _is_new(name, value, before, known, blank)}
         changed |= known.extra
         return self._make(table, UPDATE, known, changed) if changed else None
 
@@ -233,5 +244,7 @@ def _dig(document: Doc, name: str) -> Any:
     return (document.get(outer) or {}).get(inner) if dot else document.get(name)
 
 
-def _is_new(name: str, value: Any, before: Doc, known: _Known) -> bool:
-    return name not in before or before[name] != value or (known.adopted and name.startswith("ganger."))
+def _is_new(name: str, value: Any, before: Doc, known: _Known, blank: Mapping[str, Any]) -> bool:
+    if known.adopted and name.startswith("ganger."):
+        return name not in blank or blank[name] != value
+    return name not in before or before[name] != value

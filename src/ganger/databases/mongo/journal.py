@@ -59,6 +59,8 @@ _TURN_HELD: Final = {
 }
 """With the head comes who has the turn, if it is urgent for anybody."""
 _DUPLICATE: Final = 11_000
+_NOT_VIABLE: Final = 28
+"""A stranger put something else where our attribute was: his document is left alone."""
 _BY_ID: Final = "_id_"
 
 
@@ -291,7 +293,7 @@ def _nest(fields: Doc) -> Doc:
 
 def _refuse_others(error: BulkWriteError) -> None:
     said: list[dict[str, Any]] = (error.details or {}).get("writeErrors", [])
-    if any(each.get("code") != _DUPLICATE for each in said) or not said:
+    if any(each.get("code") not in (_DUPLICATE, _NOT_VIABLE) for each in said) or not said:
         raise error
 
 

@@ -1,10 +1,11 @@
 """One step as those see it who take part in it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from pymongo import UpdateOne
 from pymongo.asynchronous.database import AsyncDatabase
 
 from ganger.databases.mongo.draft import Doc, Draft, Wording
@@ -12,10 +13,8 @@ from ganger.databases.mongo.journal import SOON, Head
 
 PENDING: Final = "ganger.pending"
 PENDED: Final = "ganger.pended"
-_TAKEN: Final = {"node": 1, "status": 1, "mtime": 1}
+_TAKEN: Final = ("status", "node", "mtime")
 """What is written when a document is taken."""
-_TAKEN_FROM: Final[Doc] = {"node": None, "mtime": None}
-"""The same where it was not there before."""
 
 
 class LookAgain(Exception):
@@ -51,16 +50,34 @@ class Session:
     def last(self, sequence: str) -> int:
         return self.head.sequences.get(sequence, 0)
 
-    async def find(self, table: str, where: Doc, most: int = 0) -> list[Doc]:
-        """Documents as they lie there, whatever the step has written."""
-        return await self.database[table].find(where).limit(most).to_list()
+    async def find(
+        self,
+        table: str,
+        where: Doc,
+        most: int = 0,
+        fields: Sequence[str] = (),
+        order: tuple[tuple[str, int], ...] = (),
+    ) -> list[Doc]:
+        """Documents, or some fields of them, as they lie there, whatever the step has written."""
+        found = self.database[table].find(where, list(fields) or None).limit(most)
+        return await (found.sort(list(order)) if order else found).to_list()
+
+    async def set_fields(self, table: str, id: Any, fields: Doc) -> None:
+        """Write what nothing depends on, at once: the step may be decided anew, and this with it."""
+        await self.database[table].with_options(write_concern=SOON).update_one({"_id": id}, {"$set": fields})
+
+    async def count(self, table: str, where: Doc) -> int:
+        """How many documents there are, as they lie there, whatever the step has written."""
+        return await self.database[table].count_documents(where)
 
     async def count_by(self, table: str, outer: str, inner: str) -> dict[Any, dict[Any, int]]:
-        """How many documents have each pair of values of two fields."""
+        """How many documents have each pair of values of two fields. Lists and the like are all told as None."""
         group = {"_id": {"outer": f"${outer}", "inner": f"${inner}"}, "n": {"$sum": 1}}
         counted: dict[Any, dict[Any, int]] = {}
         async for one in await self.database[table].aggregate([{"$group": group}]):
-            counted.setdefault(one["_id"].get("outer"), {})[one["_id"].get("inner")] = one["n"]
+            by_inner = counted.setdefault(_plain(one["_id"].get("outer")), {})
+            inner = _plain(one["_id"].get("inner"))
+            by_inner[inner] = by_inner.get(inner, 0) + one["n"]
         return counted
 
     async def grab(self, table: str, where: Doc, fields: Doc, order: tuple[tuple[str, int], ...]) -> Doc | None:
@@ -81,7 +98,7 @@ class Session:
         The journal has what was taken.
         """
         collection = self.database[table]
-        seen = await collection.find(where, _TAKEN).sort(list(order)).limit(most).to_list()
+        seen = await collection.find(where, [*_TAKEN, "ganger"]).sort(list(order)).limit(most).to_list()
         if not seen:
             return []
         before = {document["_id"]: document for document in seen}
@@ -90,15 +107,16 @@ class Session:
         taken = {**fields, PENDING: self.seal, PENDED: self.head.at}
         await collection.update_many({**where, **chosen}, {"$set": taken})
         found = await collection.find({**chosen, PENDING: self.seal}).sort(list(order)).to_list()
-        return [{**document, **_TAKEN_FROM, **before[document["_id"]]} for document in found]
+        return [_as_before(document, before[document["_id"]]) for document in found]
 
     async def _give_back(self, table: str, before: Sequence[Doc]) -> None:
-        alike: dict[tuple[Any, int], list[Any]] = {}
-        for document in before:
-            alike.setdefault((document.get("node"), document["status"]), []).append(document["_id"])
-        for (node, status), ids in alike.items():
-            was = {"$set": {"node": node, "status": status}, "$unset": {PENDING: "", PENDED: ""}}
-            await self.database[table].update_many({"_id": {"$in": ids}, PENDING: self.seal}, was)
+        """Each as it was, to the byte: also when it was last changed, and whether it had what is ours."""
+        if before:
+            await self.database[table].bulk_write([_restoring(self.seal, document) for document in before])
+
+    async def put_back(self, table: str, document: Doc) -> None:
+        """One of what was grabbed is not wanted; as it was before."""
+        await self._give_back(table, [document])
 
     async def make_sure(self, table: str, grabbed: int) -> None:
         """Let the journal have what was grabbed; LookAgain if the server has forgotten some of it."""
@@ -108,5 +126,23 @@ class Session:
 
     async def give_back_old(self, table: str, before: int, fields: Doc) -> None:
         """Give back what was grabbed by steps that never came about, with these fields as they were before."""
-        was = {"$set": fields, "$unset": {PENDING: "", PENDED: ""}}
-        await self.database[table].update_many({PENDING: {"$gt": ""}, PENDED: {"$lt": before}}, was)
+        old: Doc = {PENDING: {"$gt": ""}, PENDED: {"$lt": before}}
+        bare = {"$set": fields, "$unset": {"ganger": ""}}
+        await self.database[table].update_many({**old, "ganger.id": None}, bare)
+        await self.database[table].update_many(old, {"$set": fields, "$unset": {PENDING: "", PENDED: ""}})
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, Hashable) else None
+
+
+def _as_before(taken: Doc, seen: Doc) -> Doc:
+    kept = {name: value for name, value in taken.items() if name not in (*_TAKEN, "ganger")}
+    return {**kept, **seen}
+
+
+def _restoring(seal: str, document: Doc) -> UpdateOne:
+    taken = {name: document[name] for name in _TAKEN if name in document}
+    gone = {name: "" for name in _TAKEN if name not in document}
+    ours = {PENDING: "", PENDED: ""} if document.get("ganger") else {"ganger": ""}
+    return UpdateOne({"_id": document["_id"], PENDING: seal}, {"$set": taken, "$unset": {**gone, **ours}})

@@ -1,13 +1,16 @@
 """Wake-ups from other processes: a look at the journal now and then, and its change stream where there is one.
 
-A server that is no replica set has no change streams; there the look comes every tenth of a second. Whatever is heard
-or missed, nothing is right only because of it.
+A server that is no replica set has no change streams; there the look comes every tenth of a second, and where there are
+streams it comes once a second whatever they say: the journal has the topics of each step, in their order, so none is
+lost. A look that finds the journal shorter than what it has not seen tells everybody of everything. After a lost
+connection it begins anew half a second later, however often that happens.
 """
 
 import asyncio
 import contextlib
 from typing import Any, Final
 
+import pymongo
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import OperationFailure, PyMongoError
 
@@ -18,10 +21,13 @@ from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 POLL: Final = 0.1
-QUIET_POLL: Final = 1.0
+QUIET_POLL: Final = 0.75
 """How often it is looked where the change stream tells as well."""
 RESET: Final = "reset"
 MOST: Final = 500
+AGAIN: Final = 0.5
+ANSWER: Final = 5.0
+"""Seconds: before a new beginning, and until a server that says nothing counts as lost."""
 _LOST: Final = 0.5
 _NO_STREAMS: Final = 40_573
 
@@ -44,6 +50,20 @@ class Watch(Service):
         self._own.add(step)
 
     async def run(self) -> None:
+        told = False
+        while True:
+            try:
+                self._seen = await self._last()
+                told = False
+                await self._watch()
+            except PyMongoError as error:
+                if not told:
+                    # Once for each time that the server is gone, not twice a second.
+                    self._telemetry.event("service_crashed", service=self.name, error=repr(error), pause=AGAIN)
+                told = True
+            await asyncio.sleep(AGAIN)
+
+    async def _watch(self) -> None:
         parts = [asyncio.create_task(part, name="mongo watch") for part in (self._look_on(), self._stream())]
         try:
             await asyncio.wait(parts[:1])
@@ -53,7 +73,6 @@ class Watch(Service):
                 await _end(part)
 
     async def _look_on(self) -> None:
-        self._seen = await self._last()
         self._listeners.tell([RESET, *self._listeners.topics()])
         while True:
             with contextlib.suppress(TimeoutError):
@@ -63,17 +82,30 @@ class Watch(Service):
             await self._look()
 
     async def _last(self) -> int:
-        found = await self._steps.find_one({}, {"_id": 1}, sort=[("_id", -1)])
+        with pymongo.timeout(ANSWER):
+            found = await self._steps.find_one({}, {"_id": 1}, sort=[("_id", -1)])
         return 0 if found is None else int(found["_id"])
 
     async def _look(self) -> None:
         if not self._listeners.topics():
             return
-        where = {"_id": {"$gt": self._seen}, "applied": {"$exists": True}}
-        async for found in self._steps.find(where, {"topics": 1}).sort("_id", 1).limit(MOST):
-            self._hear(found)
+        while len(page := await self._read()) == MOST:
+            self._hear(page)
+        self._hear(page)
 
-    def _hear(self, found: dict[str, Any]) -> None:
+    async def _read(self) -> list[dict[str, Any]]:
+        where = {"_id": {"$gt": self._seen}, "applied": {"$exists": True}}
+        with pymongo.timeout(ANSWER):
+            return await self._steps.find(where, {"topics": 1}).sort("_id", 1).limit(MOST).to_list()
+
+    def _hear(self, page: list[dict[str, Any]]) -> None:
+        if page and page[0]["_id"] > self._seen + 1:
+            # What lay between is forgotten.
+            self._listeners.tell(self._listeners.topics())
+        for found in page:
+            self._hear_one(found)
+
+    def _hear_one(self, found: dict[str, Any]) -> None:
         self._seen = found["_id"]
         if self._seen not in self._own:
             self._listeners.tell(found.get("topics", ()))

@@ -41,7 +41,7 @@ Work = Callable[[Session], Awaitable[Any]]
 
 
 class Told(Protocol):
-    def __call__(self, step: int, topics: list[str]) -> None: ...
+    def __call__(self, step: int | None, topics: list[str]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -183,7 +183,8 @@ class Writer:
         if not changes:
             if await self.journal.last() != session.head.step:
                 raise LookAgain
-            self._told(session.head.step, list(session.topics))
+            # The last step is not this one, and may be another process's, of which nobody here has been told yet.
+            self._told(None, list(session.topics))
             return
         step = session.head.step + 1
         head = session.head

@@ -5,6 +5,7 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from ganger.core.address import check_address, strip_password
 from ganger.core.errors import BadInput
 
 DEFAULT_SCHEMA: Final = "ganger"
@@ -28,9 +29,13 @@ class Address(NamedTuple):
         digest = hashlib.sha256(f"ganger:{self.schema}:{purpose}".encode()).digest()
         return int.from_bytes(digest[:8], signed=True)
 
+    def __repr__(self) -> str:
+        return f"Address({strip_password(self.url)!r})"
+
 
 def read_address(url: str) -> Address:
     """`postgresql://user:password@host:port/database?schema=ganger`; whatever is left out is the driver's default."""
+    check_address(url)
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES:
         raise BadInput("a PostgreSQL store is named postgresql://user@host/database")

@@ -328,9 +328,7 @@ class Database:
             done()
         self._listeners.tell(session.topics)
         if self._services is not None:
-            crier, ear = self._services
-            ear.wrote(session.beats)
-            crier.cry(session.topics)
+            self._services[0].cry(session.topics)
 
 
 def _check_receipt(session: Session, error: BaseException) -> None:

@@ -31,8 +31,6 @@ class Session:
     topics: dict[str, None] = field(default_factory=dict)
     sealed: bool = False
     closing: str | None = None
-    beats: int = 0
-    """By how much it moves the pulse on."""
     committed: list[Callable[[], None]] = field(default_factory=list)
 
     def wake(self, topic: str) -> None:

@@ -7,13 +7,14 @@ in the bag of a living process may still come from that process, which was betwe
 receipt is looked for.
 
 A bag is removed when every letter in it was run or refused for good. If the disk is full it stays, and is looked at
-again.
+again. One that is damaged is never removed: when all that is whole in it was run it gets another name, which is told.
 """
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ import msgspec
 
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError, StoreBroken
-from ganger.databases.sqlite.bag import read_letters
+from ganger.databases.sqlite.bag import Letters, client_of, open_bag, read_opened
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import PASSING
 from ganger.databases.sqlite.file import OwnedFile
@@ -30,17 +31,19 @@ from ganger.databases.sqlite.wire import Call
 
 _PAUSE_MS: Final = 50
 _LONGEST_PAUSE_MS: Final = 5_000
+_TOLD: Final = 10
+_EMPTY: Final = Letters([], [], b"")
 
 
 class Found:
     """A bag whose letters are being run."""
 
-    __slots__ = ("_left", "_opened", "_path", "_stays")
+    __slots__ = ("_left", "_opened", "_removal", "_stays")
 
-    def __init__(self, path: Path, opened: int, letters: int, *, stays: bool) -> None:
-        self._path = path
+    def __init__(self, opened: int, letters: int, removal: Callable[[], None], *, stays: bool) -> None:
         self._opened = opened
         self._left = letters
+        self._removal = removal
         self._stays = stays
 
     def tell(self, outcome: Outcome, post: Post) -> None:
@@ -52,7 +55,7 @@ class Found:
     def close_if_done(self) -> None:
         if not self._left:
             if not self._stays:
-                self._path.unlink(missing_ok=True)
+                self._removal()
             os.close(self._opened)
 
 
@@ -63,6 +66,7 @@ class Collector:
         self._desk = desk
         self._file = file
         self._watched: set[Path] = set()
+        self._refused: set[Path] = set()
         self._seen: set[Identity | None] = set()
         self._pause = _PAUSE_MS
         self._due = Moment(0)
@@ -94,43 +98,60 @@ class Collector:
     def _collect(self, *, also_living: bool) -> Iterator[Unit]:
         for path in sorted(self._watched):
             # One that cannot be read, or not by this version, must not keep the others from their work.
-            with suppress(GangerError, PermissionError):
+            try:
                 yield from self._open(path, also_living=also_living)
+            except GangerError as error:
+                self._tell_refused(path, error)
         self._watched = {path for path in self._watched if path.exists()}
         self._due = Moment(self._desk.clock.now() + self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_MS)
 
+    def _tell_refused(self, path: Path, error: GangerError) -> None:
+        """Once for each: it is looked at again and again."""
+        if path not in self._refused:
+            self._refused.add(path)
+            self._desk.telemetry.event("bag_refused", path=str(path), error=error.message)
+
     def _open(self, path: Path, *, also_living: bool) -> Iterator[Unit]:
+        client = client_of(path)
         try:
-            bag = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            bag = open_bag(path, self._desk.place.database)
         except FileNotFoundError:
             return
         try:
             is_dead = _lock(bag)
-            letters = self._read_bag(path, bag) if is_dead or also_living else []
+            read = read_opened(bag, client) if is_dead or also_living else _EMPTY
+            letters = [self._make_unit(client, call) for call in read.calls]
             if not is_dead:
                 self._seen.update(unit.identity for unit in letters)
-            new = self._leave_out_run(path, letters)
+            new = self._leave_out_run(client, letters)
         except BaseException:
             os.close(bag)
             raise
-        waiter = Found(path, bag, len(new), stays=not is_dead)
+        waiter = Found(bag, len(new), partial(self._remove, path, read), stays=not is_dead)
         waiter.close_if_done()
         for unit in new:
             yield unit._replace(waiter=waiter)
 
-    def _read_bag(self, path: Path, bag: int) -> list[Unit]:
-        content = os.pread(bag, os.fstat(bag).st_size, 0)
-        return [self._make_unit(_client_of(path), call) for call in read_letters(content)]
+    def _remove(self, path: Path, read: Letters) -> None:
+        if not read.damage:
+            path.unlink(missing_ok=True)
+            return
+        kept = self._desk.place.damaged(f"bag-{client_of(path).hex()}")
+        with suppress(FileNotFoundError):
+            path.rename(kept)
+            self._desk.telemetry.event(
+                "bag_damaged", kept=str(kept), letters_run=len(read.calls), damage="; ".join(read.damage[:_TOLD])
+            )
 
     def _make_unit(self, client: ClientId, call: Call) -> Unit:
         identity = Identity(client, call.slot, call.seq)
         return Unit(call.operation, self._read(call), _NOBODY, identity, again=True, letter=True)
 
-    def _leave_out_run(self, path: Path, letters: list[Unit]) -> list[Unit]:
+    def _leave_out_run(self, client: ClientId, letters: list[Unit]) -> list[Unit]:
         if not letters:
             return []
-        run = dict(self._file.connection.execute(self._file.queries["units_of"], (_client_of(path),)))
+        run = dict(self._file.connection.execute(self._file.queries["units_of"], (client,)))
         return [
             unit for unit in letters if unit.identity is not None and run.get(unit.identity.slot, 0) < unit.identity.seq
         ]
@@ -148,10 +169,6 @@ class _Nobody:
 
 
 _NOBODY: Final = _Nobody()
-
-
-def _client_of(path: Path) -> ClientId:
-    return ClientId(bytes.fromhex(path.name.rpartition("-")[2]))
 
 
 def _lock(bag: int) -> bool:

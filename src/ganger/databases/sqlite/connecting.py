@@ -5,6 +5,8 @@ from typing import Final
 
 import apsw
 
+from ganger.databases.sqlite.admitting import admit, dismiss
+from ganger.databases.sqlite.checksums import find_layer
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.place import Place
 
@@ -15,10 +17,12 @@ PATIENCE: Final = 5_000
 def connect(place: Place, vfs: str | None, *, create: bool) -> apsw.Connection:
     """A connection that never checkpoints on its own: neither after a commit nor when it is closed."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    layer = find_layer() if vfs is None else vfs
     try:
-        connection = apsw.Connection(str(place.database), flags=flags, vfs=vfs, statementcachesize=500)
+        connection = apsw.Connection(str(place.database), flags=flags, vfs=layer, statementcachesize=500)
     except apsw.Error as error:
         raise translate(error, "opening") from error
+    admit(place.database, connection)
     connection.set_busy_timeout(PATIENCE)
     connection.wal_autocheckpoint(0)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -31,6 +35,7 @@ def shut(connection: apsw.Connection) -> None:
     """Close for good. A disk that fails even here changes nothing: what is not in the file by now is in its log."""
     with suppress(apsw.Error):
         connection.close(True)
+    dismiss(connection)
 
 
 def open_reader(place: Place, vfs: str | None) -> apsw.Connection:

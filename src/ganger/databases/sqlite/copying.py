@@ -4,21 +4,26 @@ What can go wrong, and why this is right: the copy is made on a connection that 
 so it is the state after one commit, whole, and nobody waits for it (the owner's log grows until it ends). It is made
 beside its place under another name, read back by `integrity_check`, synced, and only then given its name; a name that
 is taken is refused. So whatever bears the name is a copy that was found sound.
+
+The letters that are safe and not yet in the database are copied before it, as bags of the copy. A letter that is run
+meanwhile is in both, and its receipt is in the copy of the database: whoever owns the copy does not run it again.
 """
 
 import errno
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from ganger.core.errors import Conflict, StoreBroken
+from ganger.databases.sqlite.bag import read_bag
+from ganger.databases.sqlite.checksums import find_layer, has_checksums, keep_room
 from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
-from ganger.databases.sqlite.place import Place
-from ganger.runtime.disk import opened, sync_folder, translated
+from ganger.databases.sqlite.place import Place, find_bags
+from ganger.runtime.disk import opened, sync_folder, translated, write_whole
 
 _PAGES: Final = 4_096
 _DRAFT: Final = "-draft"
@@ -46,7 +51,9 @@ def copy_database(source: Path, target: Path) -> int:
 def _fill(place: Place, draft: Path) -> None:
     reader = open_reader(place, None)
     try:
-        with closing(apsw.Connection(str(draft))) as copy:
+        with closing(apsw.Connection(str(draft), vfs=find_layer())) as copy:
+            if has_checksums(reader):
+                _begin_with_checksums(copy)
             _copy(reader, copy)
             found = check_integrity(copy)
     except apsw.Error as error:
@@ -55,6 +62,39 @@ def _fill(place: Place, draft: Path) -> None:
         shut(reader)
     if found:
         raise StoreBroken(f"the copy is damaged, and so is what it was made from: {found[0]}", path=str(place.database))
+
+
+def _begin_with_checksums(copy: apsw.Connection) -> None:
+    """The layer looks for the room of checksums in the first page: it must have seen one before others are written."""
+    keep_room(copy)
+    copy.execute("CREATE TABLE first (page INTEGER)")
+
+
+def copy_bags(source: Path, target: Path) -> list[Path]:
+    """Copy every letter that is whole; the bags in which some are not. Call it before the database is copied."""
+    damaged = []
+    for path in find_bags(Path(os.path.realpath(source))):
+        client = path.name.rpartition("-")[2]
+        with translated(f"copy the bag {path}"), suppress(FileNotFoundError):
+            try:
+                letters = read_bag(path, source)
+            except StoreBroken:
+                damaged.append(path)
+                continue
+            if letters.damage:
+                damaged.append(path)
+            if letters.calls:
+                _write(target.with_name(f"{target.name}-bag-{client}"), letters.whole)
+    return damaged
+
+
+def _write(path: Path, content: bytes) -> None:
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        write_whole(made, content)
+        os.fsync(made)
+    finally:
+        os.close(made)
 
 
 def _copy(reader: apsw.Connection, copy: apsw.Connection) -> None:

@@ -13,6 +13,7 @@ from ganger.databases.sqlite.probes import Probe
 from ganger.databases.sqlite.standing import Standing
 from ganger.databases.sqlite.unit import ClientId
 from ganger.databases.sqlite.wire import Hello, Rank
+from ganger.runtime.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Desk:
     host: Host
     limits: Limits
     probe: Probe
+    telemetry: Telemetry
 
     def hello(self) -> Hello:
         return Hello(

@@ -39,6 +39,8 @@ def translate(error: Exception, doing: str, connection: apsw.Connection | None =
         return error
     if isinstance(error, apsw.IOError) and connection is not None and connection.system_errno == errno.ENOSPC:
         return StoreFull("the disk is full: free some space", doing=doing)
+    if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+        return StoreBroken("a page of the database does not fit its checksum: restore it from a copy", doing=doing)
     for foreign, kind, advice in _ADVICE:
         if isinstance(error, foreign):
             return kind(f"{advice} ({error})", doing=doing)

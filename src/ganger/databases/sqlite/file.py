@@ -26,10 +26,13 @@ from typing import Any, Final
 import apsw
 
 from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreNewerVersion, StoreNotADatabase
+from ganger.databases.sqlite.admitting import identify, tell_replaced
+from ganger.databases.sqlite.checksums import check_head, keep_room
 from ganger.databases.sqlite.connecting import PATIENCE, connect, open_reader, shut
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.fork import keep_for_ever
+from ganger.databases.sqlite.keeping import keep_damaged_log
 from ganger.databases.sqlite.migrate import migrate
 from ganger.databases.sqlite.operation import Session
 from ganger.databases.sqlite.place import Place, explain
@@ -37,6 +40,7 @@ from ganger.databases.sqlite.receipts import keep_receipts_of
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.runway import Runway
 from ganger.databases.sqlite.versions import FORMAT
+from ganger.databases.sqlite.watching import Displaced, Watch
 from ganger.databases.statements import load_queries
 from ganger.runtime.disk import sync_folder
 
@@ -47,13 +51,19 @@ class OwnedFile:
     `report` is told whether the file is sound: False when the disk failed, True when it was checked since.
     """
 
-    def __init__(self, desk: Desk, reserve: Reserve, report: Callable[[bool], None]) -> None:
+    def __init__(
+        self, desk: Desk, reserve: Reserve, watch: Watch, report: Callable[[bool], None], *, creates: bool
+    ) -> None:
         self._place = desk.place
         self._charter = desk.charter
         self._clock = desk.clock
         self._limits = desk.limits
         self._probe = desk.probe
+        self._telemetry = desk.telemetry
         self._reserve = reserve
+        self._watch = watch
+        self._creates = creates
+        self._epoch = 0
         self._report = report
         self._keeper: apsw.Connection | None = None
         self._runway = Runway(desk.place, _PAGE, 2 * desk.limits.checkpoint_pages)
@@ -75,14 +85,24 @@ class OwnedFile:
         self._reserve.look(self._clock.now())
 
     def _open(self, suspect: bool) -> None:
-        _create_private(self._place)
-        self.connection = connect(self._place, self._charter.vfs, create=True)
+        if self._creates:
+            _create_private(self._place)
+        elif not _size_of(self._place):
+            raise tell_replaced(self._place.database)
+        meant = identify(self._place.database)
+        check_head(self._place.database)
+        keep_damaged_log(self._place, self._clock, self._telemetry)
+        self.connection = connect(self._place, self._charter.vfs, create=False)
         try:
             with self._translated("opening"):
                 self._set_up(suspect)
         except BaseException:
             shut(self.connection)
             raise
+        self._watch.begin()
+        if identify(self._place.database) != meant:
+            raise tell_replaced(self._place.database)
+        self._creates = False
         self.poisoned = False
 
     def _set_up(self, suspect: bool) -> None:
@@ -143,6 +163,7 @@ class OwnedFile:
                 "wall": session.wall,
             }
             self.connection.execute(self.queries["take_ownership"], ownership)
+            self._epoch = self._read_epoch()
             migrate(self.connection, charter.migrations, self.queries, session.wall)
             self.connection.pragma("application_id", charter.application_id)
         self._probe("owner.migrated")
@@ -171,6 +192,14 @@ class OwnedFile:
             yield
         except apsw.Error as error:
             raise translate(error, doing, self.connection) from error
+
+    def _read_epoch(self) -> int:
+        return int(self.connection.execute(self.queries["read_epoch"]).get)
+
+    def check_epoch(self) -> None:
+        """In a transaction: Displaced if another process has become the owner since."""
+        if self._read_epoch() != self._epoch:
+            raise Displaced("another process owns the file")
 
     def revive(self) -> None:
         """Before a group: a poisoned file is opened anew, or StoreBroken is raised again."""
@@ -235,6 +264,7 @@ class OwnedFile:
             self._reserve.release()
         except GangerError:
             self.poison()
+        self._watch.note_written()
         self._probe("checkpoint.after")
 
     def _write_back(self, mode: int) -> None:
@@ -274,12 +304,15 @@ _SYNCHRONOUS: Final = "full"
 _PATIENCE_WITH_READERS: Final = 50
 
 
+def _size_of(place: Place) -> int:
+    return place.database.stat().st_size if place.database.exists() else 0
+
+
 def _rewrite_log(place: Place, vfs: str | None) -> None:
     """Write the log onto itself and sync it: what a failed sync left in the cache alone is on the disk then."""
-    path = place.database.with_name(f"{place.database.name}-wal")
-    if not path.exists():
+    if not place.log.exists():
         return
-    log = apsw.VFSFile(vfs or "", str(path), [apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_READWRITE, 0])
+    log = apsw.VFSFile(vfs or "", str(place.log), [apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
         size = log.xFileSize()
         for offset in range(0, size, _PIECE):
@@ -291,6 +324,8 @@ def _rewrite_log(place: Place, vfs: str | None) -> None:
 
 def _configure(connection: apsw.Connection) -> None:
     """Durable, or not at all: what matters is read back."""
+    if not connection.pragma("page_count"):
+        keep_room(connection)
     connection.pragma("page_size", _PAGE)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", _SYNCHRONOUS)

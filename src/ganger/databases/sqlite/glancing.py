@@ -11,8 +11,8 @@ have found.
 
 The disk had failed. What the log holds may be in the cache alone, and to sync it again proves nothing: the nameplate
 says so, and the file is left to one that owns it and checks it. The same goes for whatever else is not plainly well: no
-nameplate, another program's file, another version's tables, a place where no database may live. `None` then means:
-open it in full, which mends it or says what is wrong.
+nameplate, a damaged log, another program's file, another version's tables, a place where no database may live. `None`
+then means: open it in full, which mends it or says what is wrong.
 """
 
 import os
@@ -26,6 +26,7 @@ import apsw
 from ganger.core.errors import StoreError
 from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
+from ganger.databases.sqlite.logfile import read_log
 from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import LocalHost, Place, refuse_place
 from ganger.databases.sqlite.versions import FORMAT, PROTOCOL, mark_of
@@ -62,6 +63,8 @@ def glance_at(path: Path, *, application: str, schema: int) -> Iterator[Glance |
 def _open(place: Place) -> apsw.Connection | None:
     plate = read_nameplate(place)
     if plate is None or not plate.sound:
+        return None
+    if not plate.lives() and read_log(place.log).damage is not None:
         return None
     try:
         refuse_place(place, LocalHost())

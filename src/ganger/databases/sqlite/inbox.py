@@ -12,7 +12,7 @@ import asyncio
 import selectors
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ganger.core.errors import StoreClosed
 from ganger.databases.sqlite.unit import Blocked, Unit
@@ -82,6 +82,10 @@ class Inbox:
         """The oldest units, at most so many."""
         units = self._units
         return [units.popleft() for _ in range(min(most, len(units)))]
+
+    def give_back(self, units: Iterable[Unit]) -> None:
+        """Units that were taken and not run: they come first again."""
+        self._units.extendleft(reversed(list(units)))
 
     def ring(self) -> None:
         """Wake the thread without a unit, because something else changed."""

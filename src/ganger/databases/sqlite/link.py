@@ -26,6 +26,7 @@ import msgspec
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError, StoreError, StoreUnavailable
 from ganger.databases.sqlite.desk import Desk
+from ganger.databases.sqlite.lookout import Lookout
 from ganger.databases.sqlite.outstanding import Outstanding, Sent
 from ganger.databases.sqlite.seat import Seat, receive_seat
 from ganger.databases.sqlite.stream import Gone, Stream
@@ -61,6 +62,7 @@ class Link:
         self._owner = owner
         self._selector = selectors.DefaultSelector()
         self._post = Post()
+        self._lookout = Lookout(str(desk.place.log), desk.clock)
         self._topics: frozenset[str] = frozenset()
         self._version = -1
         self._seat: Seat | None = None
@@ -77,6 +79,9 @@ class Link:
         """Until the owner is gone (None), hands over its seat (the seat), or this process closes the file (None)."""
         self._selector.register(self._desk.inbox.ear, selectors.EVENT_READ)
         self._selector.register(self._stream.sock, selectors.EVENT_READ)
+        self._lookout.begin()
+        if self._lookout.notice.descriptor >= 0:
+            self._selector.register(self._lookout.notice.descriptor, selectors.EVENT_READ, self._lookout.hear)
         try:
             self._open()
             while self._is_open:
@@ -190,8 +195,12 @@ class Link:
 
     def _take_in(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, mask in events:
-            if key.fileobj is self._stream.sock and mask & selectors.EVENT_READ and not self._is_lent:
+            if key.data is not None:
+                key.data()
+            elif key.fileobj is self._stream.sock and mask & selectors.EVENT_READ and not self._is_lent:
                 self._hear()
+        if self._lookout.should_look():
+            self._desk.listeners.tell(self._desk.listeners.topics())
         self._was_quiet = not events
         if not events:
             self._give_up()
@@ -259,6 +268,11 @@ class Link:
         return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._blocked else 0)
 
     def _patience(self) -> float | None:
+        answer, due = self._answer_patience(), self._lookout.due
+        look = None if due is None else max(0, due - self._desk.clock.now() + 1) / 1000
+        return min((seconds for seconds in (answer, look) if seconds is not None), default=None)
+
+    def _answer_patience(self) -> float | None:
         oldest = self._outstanding.oldest()
         if oldest is None:
             # Whoever posts next need not wake this thread to have its unit's deadline kept.
@@ -323,6 +337,7 @@ class Link:
     def abandon(self) -> None:
         """In a forked child: close the copies of what belongs to the parent."""
         self._selector.close()
+        self._lookout.close()
         self._stream.close()
 
     def close(self) -> None:
@@ -334,6 +349,7 @@ class Link:
                 with contextlib.suppress(OSError):
                     self._stream.sock.shutdown(socket.SHUT_RDWR)
         self._selector.close()
+        self._lookout.close()
         self._stream.close()
 
 

@@ -1,5 +1,7 @@
 """What the lock file says about the owner."""
 
+import os
+
 import msgspec
 
 from ganger.core.clock import Wall
@@ -14,6 +16,18 @@ class Nameplate(msgspec.Struct, frozen=True):
     minimum: int
     since: Wall
     sound: bool = True
+    files: tuple[int, int, int] = (0, 0, 0)
+    """The numbers of the database, its log and the log's index: if one is another's, they do not belong together."""
+
+    def lives(self) -> bool:
+        """Is there a process of this number?"""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
 
 
 def read_nameplate(place: Place) -> Nameplate | None:

@@ -83,12 +83,11 @@ class Session:
 class Together(NamedTuple):
     """How requests of one operation that wait at the same moment are run as one, which costs less than each alone.
 
-    `fits`: this one may be run so. `join` makes one request of several, and `split` their replies of its reply.
+    `fits`: this one may be run so. `run` gives the reply of each, in their order.
     """
 
     fits: Callable[[Any], bool]
-    join: Callable[[Sequence[Any]], Any]
-    split: Callable[[Any], Sequence[Any]]
+    run: Callable[[Session, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """The owner at work: one thread, one selector, no polling.
 
 A turn takes everything that waits at that moment, from this process and from all others, has it written as one group,
-answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout. Letters, for which nobody
+answers, and wakes. While nothing waits the thread sleeps in the selector, without a timeout; the kernel
+wakes it if something happens to its files (`watching`): if they are no longer its own it lets go of them and begins
+anew. Letters, for which nobody
 waits, may wait for each other: while they come in a stream a group of letters alone is written two milliseconds after
 the last one at the earliest, and their replies go together.
 
@@ -20,6 +22,7 @@ from typing import Final
 
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError, StoreBroken
+from ganger.databases.sqlite.admitting import tell_replaced
 from ganger.databases.sqlite.collecting import Collector
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.file import OwnedFile
@@ -28,6 +31,7 @@ from ganger.databases.sqlite.reception import Reception
 from ganger.databases.sqlite.scribe import Group, Scribe
 from ganger.databases.sqlite.seat import Seat
 from ganger.databases.sqlite.unit import Outcome, Post, Unit
+from ganger.databases.sqlite.watching import EVERY_MS, Displaced, Watch
 from ganger.databases.sqlite.wire import Handover, pack
 
 _STROLL: Final = 2
@@ -39,11 +43,13 @@ _ENOUGH: Final = 64
 class Owner:
     """Serves the file until it has to leave. Lives on one thread."""
 
-    def __init__(self, desk: Desk, seat: Seat, file: OwnedFile, scribe: Scribe) -> None:
+    def __init__(self, desk: Desk, seat: Seat, file: OwnedFile, scribe: Scribe, watch: Watch) -> None:
         self._desk = desk
         self._seat = seat
         self._file = file
         self._scribe = scribe
+        self._watch = watch
+        self._looked = Moment(0)
         self._selector = selectors.DefaultSelector()
         self._queue: deque[Unit] = deque()
         self._post = Post()
@@ -61,6 +67,8 @@ class Owner:
         """
         self._queue.extend(units)
         self._selector.register(self._desk.inbox.ear, selectors.EVENT_READ, lambda mask: None)
+        if self._watch.notice.descriptor >= 0:
+            self._selector.register(self._watch.notice.descriptor, selectors.EVENT_READ, self._hear_of_files)
         try:
             self._queue.extend(self._collector.collect_all())
             while self._queue:
@@ -70,11 +78,38 @@ class Owner:
             self._desk.probe("owner.serving")
             while not self._is_over():
                 self._gather()
+                self._look_around()
                 self._turn()
             self._leave()
+        except Displaced as displaced:
+            self._step_down(displaced)
         finally:
             self._fail_queue()
             self.close()
+
+    def _hear_of_files(self, mask: int) -> None:
+        self._watch.notice.hear()
+        self._looked = Moment(0)
+
+    def _look_around(self) -> None:
+        """See whether the files are still those that this process owns: after word of them, or twice a second."""
+        if (now := self._desk.clock.now()) - self._looked >= EVERY_MS:
+            self._looked = now
+            self._watch.check()
+
+    def _step_down(self, displaced: Displaced) -> None:
+        """Let go. What was not run goes on to the next owner, whoever sent it."""
+        self._desk.telemetry.event("owner_displaced", path=str(self._desk.place.database), why=str(displaced))
+        if displaced.saves:
+            self._file.checkpoint()
+        if displaced.suspect:
+            self._file.poison()
+        self._desk.inbox.give_back(unit for unit in self._queue if unit.identity is None)
+        units = [unit for unit in self._queue if unit.identity is not None and unit.identity[0] == self._desk.client]
+        self._queue.clear()
+        for unit in units:
+            unit.waiter.tell(Outcome(error=tell_replaced(self._desk.place.database)), self._post)
+        self._post.deliver()
 
     def _fail_queue(self) -> None:
         """Nobody waits for ever, should this thread have met an error that nobody thought of."""
@@ -122,6 +157,8 @@ class Owner:
     def _patience(self) -> float | None:
         watched = (self._peers, self._reception, self._collector)
         deadlines = [due for each in watched if (due := each.next_deadline()) is not None]
+        if self._watch.notice.descriptor < 0:
+            deadlines.append(Moment(self._looked + EVERY_MS))
         return max(0, min(deadlines) - self._desk.clock.now() + 1) / 1000 if deadlines else None
 
     def _turn(self) -> None:
@@ -141,6 +178,7 @@ class Owner:
         return not self._queue and not len(self._desk.inbox) and not self._selector.select(0)
 
     def _write(self) -> None:
+        self._watch.check()
         units = [self._collector.recognise(unit) if unit.letter else unit for unit in self._queue]
         group = self._scribe.write(units)
         self._queue.clear()
@@ -197,11 +235,13 @@ class Owner:
         self._file.close(last=False)
         self._peers.close()
         self._selector.close()
+        self._watch.notice.close()
         self._seat.close()
 
     def abandon(self) -> None:
         """In a forked child: close the copies of what belongs to the parent, without a word to anybody."""
         self._peers.abandon()
         self._selector.close()
+        self._watch.notice.close()
         self._file.abandon()
         self._seat.close()

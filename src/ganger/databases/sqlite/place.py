@@ -55,7 +55,7 @@ class LocalHost:
         return found.f_bavail * found.f_frsize
 
     def allocate(self, path: Path, size: int) -> None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
             os.fsync(descriptor)
@@ -83,6 +83,15 @@ class Place:
         return self._beside("owner")
 
     @property
+    def log(self) -> Path:
+        return self._beside("wal")
+
+    @property
+    def index(self) -> Path:
+        """The index of the log."""
+        return self._beside("shm")
+
+    @property
     def reserve(self) -> Path:
         return self._beside("reserve")
 
@@ -93,6 +102,14 @@ class Place:
     def bags(self) -> list[Path]:
         """Every bag that is there."""
         return find_bags(self.database)
+
+    def damaged(self, what: str) -> Path:
+        """Where something damaged is kept."""
+        return self._beside(f"damaged-{what}")
+
+    def find_damaged(self) -> list[Path]:
+        """Everything damaged that is kept."""
+        return _find_beside(self.database, "damaged-")
 
     @property
     def socket(self) -> Path:
@@ -108,7 +125,11 @@ class Place:
 
 def find_bags(database: Path) -> list[Path]:
     """The bags beside a database."""
-    prefix = f"{database.name}-bag-"
+    return _find_beside(database, "bag-")
+
+
+def _find_beside(database: Path, what: str) -> list[Path]:
+    prefix = f"{database.name}-{what}"
     return sorted(database.parent / name for name in os.listdir(database.parent) if name.startswith(prefix))
 
 

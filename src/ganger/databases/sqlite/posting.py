@@ -101,7 +101,7 @@ class Posting:
             self._drop(unit)
             raise
         if not self._was_run(letter):
-            self._bag.put(frame)
+            self._bag.put(identity.seq, frame)
             self._desk.probe("bag.put")
         self._last = self._desk.clock.now()
 

@@ -35,6 +35,7 @@ from ganger.databases.sqlite.operation import Entry, Mark, Session
 from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.standing import Stood
 from ganger.databases.sqlite.unit import Identity, Outcome, Unit
+from ganger.databases.sqlite.watching import Displaced
 from ganger.databases.sqlite.widening import run_wide
 
 Answer = tuple[Unit, Outcome]
@@ -72,7 +73,10 @@ class Scribe:
         self._receipts: list[tuple[bytes, int, int, bytes, int, int]] = []
 
     def write(self, units: Sequence[Unit]) -> Group:
-        """Run the units in one transaction. Every unit is answered or left; nothing is raised for a unit's sake."""
+        """Run the units in one transaction. Every unit is answered or left; nothing is raised for a unit's sake.
+
+        Displaced: nothing was done, and another process owns the file.
+        """
         try:
             self._file.revive()
             return self._commit(units)
@@ -115,6 +119,10 @@ class Scribe:
         self._receipts.clear()
         try:
             self._file.connection.execute("BEGIN IMMEDIATE")
+            self._file.check_epoch()
+        except Displaced:
+            self._file.connection.execute("ROLLBACK")
+            raise
         except Exception as error:
             raise GroupLost(self._translate(error, "beginning")) from error
         self._probe("scribe.begun")
@@ -175,11 +183,11 @@ class Scribe:
         assert together is not None
         self._refuse_if_full(entry)
         changes, asked = session.connection.total_changes(), session.flushes_asked
-        value = entry.operation.run(session, together.join([unit.request for unit in batch]))
+        values = together.run(session, [unit.request for unit in batch])
         self._probe("scribe.unit_run")
         self._check_open(session, batch[0])
         wrote = session.connection.total_changes() != changes or session.flushes_asked != asked
-        replies = zip(batch, together.split(value), strict=True)
+        replies = zip(batch, values, strict=True)
         return [self._answer(session, entry, *pair) if wrote else self._answer_idle(*pair) for pair in replies]
 
     def _check_open(self, session: Session, unit: Unit) -> None:

@@ -52,13 +52,20 @@ class Seat:
             os.pwrite(self._lock, text, 0)
             os.ftruncate(self._lock, len(text))
 
+    def is_ours(self) -> bool:
+        """Does the name of the lock file still lead to the file that is locked?"""
+        try:
+            return self._lock >= 0 and os.path.samestat(os.stat(self.place.lock), os.fstat(self._lock))
+        except OSError:
+            return False
+
     def pass_on(self, to: socket.socket, frame: bytes) -> None:
         """Hand the lock and the listening socket to the process at the other end; close this copy afterwards."""
         socket.send_fds(to, [frame], [self._lock, self.listen().fileno()])
 
     def leave(self) -> None:
         """Free the seat; idempotent. The socket file goes first: once the lock is free it may be another owner's."""
-        if self._lock >= 0:
+        if self.is_ours():
             with contextlib.suppress(OSError):
                 self.place.socket.unlink()
         self.close()
@@ -75,7 +82,7 @@ class Seat:
 def take_seat(place: Place) -> Seat | None:
     """The seat, if it is free."""
     try:
-        lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise explain(error, place) from error
     try:
@@ -85,7 +92,12 @@ def take_seat(place: Place) -> Seat | None:
         if isinstance(error, BlockingIOError):
             return None
         raise explain(error, place) from error
-    return Seat(place, lock)
+    seat = Seat(place, lock)
+    if not seat.is_ours():
+        # It was removed between the opening and the lock: whoever comes next would find another.
+        seat.close()
+        return None
+    return seat
 
 
 def receive_seat(place: Place, descriptors: list[int]) -> Seat:

@@ -41,6 +41,7 @@ from ganger.databases.sqlite.unit import (
 )
 from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Rank
+from ganger.runtime.telemetry import LOUD, Telemetry
 
 T = TypeVar("T")
 
@@ -62,7 +63,9 @@ class SharedFile:
         self._readers = Readers(desk.place, desk.charter.vfs, desk.limits.readers)
         self._loop = loop
         self._posting = Posting(desk, lambda: self._steward.owns, desk.inbox.post)
-        self._steward = Steward(desk, self._note_entry, lambda: self._resolve(self._ended, None))
+        self._steward = Steward(
+            desk, self._note_entry, lambda: self._resolve(self._ended, None), self._readers.drop_idle
+        )
         self._thread = threading.Thread(
             target=self._steward.run, name=f"ganger-{desk.place.database.name}", daemon=True
         )
@@ -80,6 +83,7 @@ class SharedFile:
         rank: Rank = Rank.CLIENT,
         prepare: Prepare = prepare_nothing,
         probe: Probe = no_probe,
+        telemetry: Telemetry = LOUD,
         vfs: str | None = None,
         protocol: int = PROTOCOL,
         limits: Limits = DEFAULT_LIMITS,
@@ -93,7 +97,6 @@ class SharedFile:
         owner does not answer in time.
         """
         loop = asyncio.get_running_loop()
-        catalogue = Catalogue(operations, limits.frame_bytes)
         inbox = Inbox()
         desk = Desk(
             place=Place.of(path),
@@ -101,7 +104,7 @@ class SharedFile:
             rank=rank,
             client=ClientId(entropy.token(16)),
             pid=os.getpid(),
-            catalogue=catalogue,
+            catalogue=Catalogue(operations, limits.frame_bytes),
             inbox=inbox,
             listeners=Listeners(loop, inbox.ring_if_open),
             standing=Standing(),
@@ -110,6 +113,7 @@ class SharedFile:
             host=LocalHost() if host is None else host,
             limits=limits,
             probe=probe,
+            telemetry=telemetry,
         )
         shared = cls(desk, loop)
         await shared._start()

@@ -15,6 +15,7 @@ from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import copy
 from ganger.databases.sqlite.file import OwnedFile
 from ganger.databases.sqlite.handshake import Connected, reach_owner
+from ganger.databases.sqlite.keeping import leave_foreign_log
 from ganger.databases.sqlite.link import Link
 from ganger.databases.sqlite.nameplate import Nameplate, read_nameplate
 from ganger.databases.sqlite.outstanding import Outstanding
@@ -24,6 +25,7 @@ from ganger.databases.sqlite.reserve import Reserve
 from ganger.databases.sqlite.scribe import Scribe
 from ganger.databases.sqlite.seat import Seat, take_seat
 from ganger.databases.sqlite.unit import Outcome, Post
+from ganger.databases.sqlite.watching import Files, Watch
 
 _FIRST_PAUSE: Final = 0.001
 _LONGEST_PAUSE: Final = 0.05
@@ -33,11 +35,18 @@ class Steward:
     """Plays the roles until the inbox is closed and everything is answered.
 
     `entered` is called once: without an error when the first role begins, or with the error that kept it from it.
-    `ended` is called once, last.
+    `ended` is called once, last. `changing` is called before each role: the file may be another than before.
     """
 
-    def __init__(self, desk: Desk, entered: Callable[[GangerError | None], None], ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        entered: Callable[[GangerError | None], None],
+        ended: Callable[[], None],
+        changing: Callable[[], None],
+    ) -> None:
         self._desk = desk
+        self._changing = changing
         self._entered = entered
         self._ended = ended
         self._outstanding = Outstanding(desk.client, desk.limits.slots)
@@ -73,6 +82,7 @@ class Steward:
         return inbox.closed and not len(inbox) and not len(self._outstanding)
 
     def _play(self) -> None:
+        self._changing()
         entered = self._seat if self._seat is not None else self._enter()
         self._seat = None
         if isinstance(entered, Seat):
@@ -122,20 +132,28 @@ class Steward:
         seat.listen()
         desk.probe("owner.listening")
         # Until it was opened well: a sync that fails meanwhile is the next one's to know.
-        self._sign(seat, sound=False)
+        watch = Watch(desk.place, seat)
+        if before is not None:
+            watch.files = Files(*before.files)
+            leave_foreign_log(desk.place, watch.files, desk.clock, desk.telemetry)
+        self._sign(seat, watch, sound=False)
         reserve = Reserve(desk.place, desk.host, desk.limits, desk.probe)
-        file = OwnedFile(desk, reserve, lambda sound: self._sign(seat, sound=sound))
+        file = OwnedFile(
+            desk, reserve, watch, lambda sound: self._sign(seat, watch, sound=sound), creates=not self._has_entered
+        )
         try:
             file.open(suspect=suspect)
         except BaseException:
             file.close(last=False)
+            watch.notice.close()
             raise
-        self._sign(seat, sound=True)
-        return Owner(desk, seat, file, Scribe(desk, file, reserve))
+        self._sign(seat, watch, sound=True)
+        return Owner(desk, seat, file, Scribe(desk, file, reserve), watch)
 
-    def _sign(self, seat: Seat, *, sound: bool) -> None:
+    def _sign(self, seat: Seat, watch: Watch, *, sound: bool) -> None:
         charter = self._desk.charter
-        seat.sign(Nameplate(self._desk.pid, charter.protocol, charter.minimum, self._desk.clock.wall(), sound))
+        wall = self._desk.clock.wall()
+        seat.sign(Nameplate(self._desk.pid, charter.protocol, charter.minimum, wall, sound, watch.files))
 
     def _link(self, connected: Connected) -> None:
         link = Link(self._desk, connected.stream, self._outstanding, connected.owner, connected.frames)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ganger.core.errors import BadInput
 from ganger.faces.disbatch.answering import answer, speak
 from ganger.faces.disbatch.backend import DisbatchBackend
 from ganger.faces.disbatch.making import Making
@@ -11,7 +12,7 @@ from ganger.faces.disbatch.tasks import Tasks
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import Answer
 from ganger.faces.http.request import Request
-from ganger.faces.http.routes import Route
+from ganger.faces.http.routes import Route, word
 from ganger.wire.disbatch import shapes
 from ganger.wire.disbatch.asking import FIELDS
 from ganger.wire.disbatch.params import OPTIONS
@@ -24,7 +25,8 @@ _SHOWN: Final = frozenset({".terse", ".full", ".epoch", ".pretty", ".fields"})
 def list_routes(backend: DisbatchBackend, prefix: str = PREFIX) -> list[Route]:
     """Every address of the door, under a prefix."""
     rows = [*_queue_routes(backend), *_node_routes(backend), *_task_routes(backend), *_other_routes(backend)]
-    return [row._replace(path=f"{prefix}{row.path}", endpoint=speak(row.endpoint)) for row in rows]
+    spoken = [row._replace(path=f"{prefix}{row.path}", endpoint=speak(row.endpoint)) for row in rows]
+    return word(spoken, shapes.PARAMETERS)
 
 
 def _queue_routes(backend: DisbatchBackend) -> list[Route]:
@@ -72,7 +74,15 @@ def _other_routes(backend: DisbatchBackend) -> list[Route]:
             routes.setdefault(row.method, []).append(row.path)
         return answer(shapes.Info(backend.database, backend.version, [], routes))
 
+    async def refuse_balance(request: Request) -> Answer:
+        raise BadInput(
+            "Ganger does not balance queues by a schedule: set threads with POST /queues/:queue, "
+            "or maxthreads of a node with POST /nodes/:node"
+        )
+
     return [
+        Route("GET", "/balance", Need.READ, refuse_balance, "Refused: there is no queue balance here"),
+        Route("POST", "/balance", Need.ADMIN, refuse_balance, "Refused: there is no queue balance here"),
         Route("GET", "/plugins", Need.READ, list_plugins, "List the plugins that queues may have", answer=list[str]),
         Route("GET", "/info", Need.READ, show_info, "What this command node is", answer=shapes.Info),
     ]

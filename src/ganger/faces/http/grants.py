@@ -17,6 +17,7 @@ from ganger.core import names
 from ganger.core.clock import Wall
 from ganger.core.errors import BadInput, NotAllowed
 from ganger.core.lease import Lease
+from ganger.core.token import Attempt
 
 
 class Need(StrEnum):
@@ -38,7 +39,7 @@ _ADMIN: Final = str(Need.ADMIN)
 class Grant(NamedTuple):
     """What the bearer of a token may do. `id` names the token without giving it away.
 
-    With a `lease` the bearer is an attempt, which has no scopes: it reaches its own family, by routes that say so.
+    The bearer may be an `attempt`, which has no scopes: it reaches its own family, by routes that say so.
     `rate` is how many requests it may make in a second; None: as many as the server allows each.
     """
 
@@ -46,8 +47,13 @@ class Grant(NamedTuple):
     name: str
     scopes: frozenset[str]
     expires: Wall | None = None
-    lease: Lease | None = None
+    attempt: Attempt | None = None
     rate: float | None = None
+
+    @property
+    def lease(self) -> Lease | None:
+        """That of the attempt, if it is one."""
+        return None if self.attempt is None else self.attempt.lease
 
     def covers(self, need: Need) -> bool:
         """Is there a scope of this sort, for whatever queue?"""
@@ -62,6 +68,13 @@ class Grant(NamedTuple):
         wanted = need if queue is None else f"{need}:{queue}"
         if wanted not in self.scopes:
             raise NotAllowed(f"the token {self.name!r} lacks the scope {wanted!r}", scope=wanted)
+
+    def fills(self) -> frozenset[str] | None:
+        """The names of the queues that it may submit to; None: every one."""
+        if not self.scopes.isdisjoint({_ADMIN, str(Need.SUBMIT)}):
+            return None
+        parted = (scope.partition(":") for scope in self.scopes)
+        return frozenset(queue for word, _, queue in parted if word == Need.SUBMIT)
 
 
 class Keeper(Protocol):

@@ -9,6 +9,7 @@ from ganger.core.queue import Counts
 from ganger.core.state import status_of
 from ganger.engine.engine import Engine
 from ganger.engine.figures import Figures, Meter
+from ganger.engine.nodes import Nodes
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import Answer, Reply
 from ganger.faces.http.request import Request
@@ -27,7 +28,7 @@ def list_metric_routes(engine: Engine, meter: Meter, count_visits: Callable[[], 
             *_write("ganger_tasks", "gauge", "Tasks by queue and status.", _tasks([f.counts for f in figures], names)),
             *_write("ganger_facts_total", "counter", "Facts that were told, by queue.", _facts(told)),
             *_write_figures(figures),
-            *_write("ganger_nodes", "gauge", "Nodes by state.", _nodes(await engine.nodes.all())),
+            *await _write_nodes(engine.nodes),
             *_write("ganger_http_waiting", "gauge", "Requests that wait for something.", [({}, count_visits())]),
         ]
         return Reply(200, "\n".join([*lines, ""]).encode(), KIND)
@@ -40,6 +41,9 @@ def _write_figures(figures: Sequence[Figures]) -> Iterator[str]:
     told: dict[tuple[str, str], dict[str, float | None]] = {
         ("ganger_queue_ready", "Tasks that could begin."): {one.queue.name: one.ready for one in figures},
         ("ganger_queue_running", "Tasks that run."): {one.queue.name: one.running for one in figures},
+        ("ganger_queue_claimed", "Tasks that a node has and has not begun."): {
+            one.queue.name: one.claimed for one in figures
+        },
         ("ganger_queue_oldest_ready_seconds", "For how long the oldest ready task has been ready."): {
             one.queue.name: None if one.oldest is None else one.oldest / 1000 for one in figures
         },
@@ -70,6 +74,18 @@ def _facts(told: Iterable[tuple[str, Mapping[str, int]]]) -> Iterator[Sample]:
     for queue, facts in told:
         for fact, number in facts.items():
             yield {"queue": queue, "fact": fact}, number
+
+
+async def _write_nodes(nodes: Nodes) -> list[str]:
+    """How many nodes there are, and what each that is here has in hand."""
+    known = await nodes.all()
+    in_hand = await nodes.in_hand(here := [node for node in known if node.here])
+    running, claimed = ([({"node": node.name}, in_hand[node.id][part]) for node in here] for part in (0, 1))
+    return [
+        *_write("ganger_nodes", "gauge", "Nodes by state.", _nodes(known)),
+        *_write("ganger_node_running", "gauge", "Tasks that the node runs.", running),
+        *_write("ganger_node_claimed", "gauge", "Tasks that the node has and has not begun.", claimed),
+    ]
 
 
 def _nodes(nodes: Iterable[Node]) -> Iterator[Sample]:

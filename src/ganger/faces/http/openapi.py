@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ganger.faces.http.grants import Need
-from ganger.faces.http.reply import Answer, Reply
+from ganger.faces.http.reply import TEXT, Answer, Reply
 from ganger.faces.http.request import Request
 from ganger.faces.http.routes import Route
 from ganger.faces.http.sockets import WEBSOCKET
@@ -26,22 +26,23 @@ _PROBLEM: Final = "Problem"
 
 
 class Wording(NamedTuple):
-    """What the table does not say: the version, what each parameter means, and the type of an error."""
+    """What the table does not say: the version, the type of an error, and types that others refer to by their names."""
 
     version: str
-    parameters: Mapping[str, str]
     problem: type
+    others: tuple[type, ...] = ()
 
 
 def describe(routes: Sequence[Route], wording: Wording) -> dict[str, Any]:
     """The document."""
     types = [kind for route in routes for kind in _list_types(route) if kind is not None]
-    schemas, components = msgspec.json.schema_components([*types, wording.problem], ref_template=_SCHEMAS)
+    named = [wording.problem, *wording.others]
+    schemas, components = msgspec.json.schema_components([*types, *named], ref_template=_SCHEMAS)
     found = iter(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         told = _Types(*(next(found) if kind is not None else None for kind in _list_types(route)))
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, wording.parameters, told)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, told)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Ganger", "version": wording.version},
@@ -65,11 +66,11 @@ def _list_types(route: Route) -> _Types:
     return _Types(route.body, route.answer, route.asks)
 
 
-def _operation(route: Route, parameters: Mapping[str, str], types: _Types) -> dict[str, Any]:
+def _operation(route: Route, types: _Types) -> dict[str, Any]:
     told: dict[str, Any] = {
         "summary": route.summary,
         "operationId": f"{route.method.lower()}{re.sub(r'[^a-z0-9]+', '_', route.path)}".rstrip("_"),
-        "parameters": [*_path_parameters(route), *_query_parameters(route, parameters, types.asks)],
+        "parameters": [*_path_parameters(route), *_query_parameters(route, types.asks)],
         "responses": _responses(route, types.answer),
     }
     if route.need is not Need.OPEN:
@@ -81,14 +82,17 @@ def _operation(route: Route, parameters: Mapping[str, str], types: _Types) -> di
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name, "in": "path", "required": True, "description": route.texts[f"{{{name}}}"],
+            "schema": {"type": "string"},
+        }
         for name in _OPEN_PART.findall(route.path)
-    ]
+    ]  # fmt: skip
 
 
-def _query_parameters(route: Route, parameters: Mapping[str, str], asks: Any) -> list[dict[str, Any]]:
+def _query_parameters(route: Route, asks: Any) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "query", "description": parameters[name], **_type_parameter(name, asks)}
+        {"name": name, "in": "query", "description": route.texts[name], **_type_parameter(name, asks)}
         for name in sorted(route.parameters)
     ]
 
@@ -120,7 +124,11 @@ def list_description_routes(routes: Sequence[Route], wording: Wording) -> list[R
     async def show_page(request: Request) -> Answer:
         return page
 
+    async def lead_on(request: Request) -> Answer:
+        return Reply(303, b"", TEXT, ((b"location", PAGE.encode()),))
+
     return [
+        Route("GET", "/", Need.OPEN, lead_on, "Leads to the description", kind=TEXT, status=303),
         Route("GET", PATH, Need.OPEN, show_document, "The description of this API"),
         Route("GET", PAGE, Need.OPEN, show_page, "The same, for people", kind=_HTML),
     ]

@@ -36,7 +36,15 @@ _DROPPED: Final = 64 << 10
 """A body that is not larger is dropped; whoever sends more is told to stop, which costs more."""
 
 
+_SAID_ONCE: Final = frozenset({b"host", b"authorization", b"x-api-key"})
+"""Who is called, and who calls: of two answers a proxy may believe the one and we the other."""
+
+
 class _HeadTooLarge(Exception):
+    """Stops the parser."""
+
+
+class _SaidTwice(Exception):
     """Stops the parser."""
 
 
@@ -52,6 +60,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head = self._seen = 0
         self._open = True
+        self._wrong = "this is not HTTP/1.1"
         self._ride: Ride | None = None
         self._slow: asyncio.TimerHandle | None = None
         self._outlet: Outlet
@@ -116,7 +125,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head += len(name) + len(value)
         if self._head > self.limits.head:
             raise _HeadTooLarge
+        if not self._open:
+            # A trailer: it comes behind the body, where nobody has looked who sends it, and says nothing here.
+            return
         name = name.lower()
+        if name in _SAID_ONCE and any(name == known for known, _ in self.headers):
+            self._wrong = f"the header {name.decode()} is there twice"
+            raise _SaidTwice
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         self.headers.append((name, value))
@@ -222,7 +237,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head > self.limits.head:
             self._refuse(431, "payload_too_large", f"the head has more than {self.limits.head} bytes")
         else:
-            self._refuse(400, "bad_input", "this is not HTTP/1.1")
+            self._refuse(400, "bad_input", self._wrong)
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         """Answer what never became a request, and close. In the middle of another answer nothing can be said."""

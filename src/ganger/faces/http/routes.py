@@ -4,9 +4,10 @@ The table is the only way to an endpoint, so what it says about scopes is what h
 as many steps as they have parts, whatever the number of routes.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ganger.core.errors import BadInput, NotFound, WrongMethod
@@ -17,6 +18,7 @@ from ganger.faces.http.request import Request
 from ganger.faces.http.sockets import WEBSOCKET
 
 Endpoint = Callable[[Request], Awaitable[Answer]]
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Route(NamedTuple):
@@ -25,7 +27,8 @@ class Route(NamedTuple):
     `family`: an attempt may use it with its own token, and the endpoint sees to it that it stays in its family.
     `body` and `answer` are the types of what is sent and what is answered; `status` and `kind` are those of a success.
     `asks` is the type of a question that is JSON in the parameter `ask`. `also`: other successes, without a body.
-    `express` is a shorter way to the same, for what is plain and small.
+    `express` is a shorter way to the same, for what is plain and small. `texts` say what each parameter means, and each
+    open part of the path by its name in braces.
     """
 
     method: str
@@ -43,6 +46,12 @@ class Route(NamedTuple):
     asks: Any = None
     also: tuple[int, ...] = ()
     express: Serve | None = None
+    texts: Mapping[str, str] = _NO_TEXTS
+
+
+def word(routes: Iterable[Route], texts: Mapping[str, str]) -> list[Route]:
+    """The routes with what their parameters mean; what a route says itself goes before."""
+    return [route._replace(texts={**texts, **route.texts}) for route in routes]
 
 
 @dataclass(slots=True)

@@ -4,17 +4,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
+
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import TaskNotFound
 from ganger.core.ids import QueueId, TaskId, to_uuid
 from ganger.core.queue import Queue
-from ganger.core.task import Kind, Task
+from ganger.core.state import Status
+from ganger.core.task import SOURCE, SUCCESSOR, Kind, Task
 from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.faces.http.grants import Grant, Keeper
 from ganger.faces.jobs.storing import Storing
 from ganger.faces.jobs.types import JobPolicy, JobTypes, ensure_queue
-from ganger.faces.jobs.workers import Workers
+from ganger.faces.jobs.workers import NODE_PREFIX, Seen, Workers
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.jobs.machine import Pace
 from ganger.wire.jobs.shapes import Job
@@ -35,7 +38,7 @@ class JobLimits(NamedTuple):
     payload: int = 64 << 30
     idle: float = 30.0
     field: int = 64 << 10
-    frame: int = 64 << 20
+    frame: int = 64 << 30
     text: int = 16 << 20
     page: int = 1_000
     wait: float = 300.0
@@ -105,19 +108,52 @@ class JobsBackend:
             return (await self.engine.tasks([number]))[0]
         return next(iter((await self.engine.find(Query(key=key, most=1))).tasks), None)
 
+    def tell_joined(self, worker: Seen) -> None:
+        """Log that a worker came."""
+        self.telemetry.event("worker_joined", worker=worker.identity, called=worker.name, address=worker.address)
+
+    def tell_refused(self, identity: str, job_type: str | None, address: str) -> None:
+        """Log that a worker was not let in."""
+        queue = self.plan.types.name_queue(job_type)
+        self.telemetry.event("worker_refused", worker=identity, queue=queue, address=address)
+
     async def show(self, tasks: list[Task]) -> list[Job]:
         queues = await self.list_queues()
-        return [self._show(task, queues.get(task.queue)) for task in tasks]
+        return [await self._tell(task, queues.get(task.queue)) for task in tasks]
+
+    async def _tell(self, task: Task, job_type: str | None) -> Job:
+        job = self._show(task, job_type, await self._find_solver(task))
+        becomes = self.plan.types.becomes
+        is_next = job_type is not None and job_type in becomes.values()
+        source = await self._read_link(task, SOURCE) if is_next else None
+        leads_on = task.status == Status.SUCCEEDED and becomes.get(job_type or "") is not None
+        successor = await self._read_link(task, SUCCESSOR) if leads_on else None
+        return msgspec.structs.replace(job, source=source, successor=successor)
+
+    async def _read_link(self, task: Task, key: str) -> str | None:
+        found = (await self.engine.read_data(task.id, key, 0, 20)).body
+        return self.say_guid(TaskId(int(found))) if found.isdigit() else None
+
+    async def _find_solver(self, task: Task) -> str | None:
+        """The name of the worker that has the job, or that has solved it."""
+        if task.status != Status.SUCCEEDED:
+            return self.workers.name_holder(task.holder)
+        attempts = (await self.engine.look(task.id)).attempts
+        if not attempts:
+            return None
+        node = attempts[-1].holder
+        return self.workers.name_node(node) or node.removeprefix(NODE_PREFIX)
 
     def say_guid(self, task: TaskId) -> str:
         return str(to_uuid(self.tag, task))
 
-    def _show(self, task: Task, job_type: str | None) -> Job:
+    def _show(self, task: Task, job_type: str | None, worker: str | None) -> Job:
         guid = self.say_guid(task.id)
         return Job(
             guid, task.key or guid, job_type, say_status(task.status), say_priority(task.priority), task.description,
             task.batch, task.spec_size, say_time(task.created), _say_time(task.started), _say_time(task.ended),
-            task.percent, task.info, task.reason, self.workers.name_holder(task.holder), task.attempts, task.crashes,
+            task.percent, task.info, None if task.status == Status.SUCCEEDED else task.reason, worker,
+            task.attempts, task.crashes,
         )  # fmt: skip
 
 

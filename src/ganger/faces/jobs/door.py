@@ -7,7 +7,7 @@ from ganger.core.errors import BadInput, NotFound
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, TEXT, Answer
 from ganger.faces.http.request import Request
-from ganger.faces.http.routes import Route
+from ganger.faces.http.routes import Route, word
 from ganger.faces.http.streams import StreamEndpoint, StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import FIELDS
@@ -26,10 +26,10 @@ def list_routes(backend: JobsBackend) -> list[Route]:
     """Every address of the jobs door. Where there are job types, those that take jobs and workers bear one."""
     typed = "/{job_type}" if backend.plan.types.becomes else ""
     of, one = Registry(backend), "/api/jobs/{key}"
-    return [
+    routes = [
         Route(
             "POST", f"/api/jobs/submit{typed}", Need.SUBMIT, of.submit, "Submit a job",
-            FIELDS, answer=shapes.Job, status=201,
+            FIELDS, answer=shapes.Job, status=201, texts=shapes.OF_SUBMITS,
         ),
         Route("GET", "/api/jobs", Need.READ, of.list_jobs, "List jobs", LIST_PARAMETERS, answer=shapes.Jobs),
         Route(
@@ -53,6 +53,7 @@ def list_routes(backend: JobsBackend) -> list[Route]:
         *_polling_routes(backend, typed),
         Route("GET", f"{WORKER}{typed}", Need.READ, _ask_for_upgrade, "Open a websocket here, as a worker"),
     ]  # fmt: skip
+    return word(routes, shapes.PARAMETERS)
 
 
 def _polling_routes(backend: JobsBackend, typed: str) -> list[Route]:
@@ -60,7 +61,7 @@ def _polling_routes(backend: JobsBackend, typed: str) -> list[Route]:
     return [
         Route(
             "POST", f"/api/work{typed}", Need.WORK, of.take, "Take a job, as a worker without a websocket",
-            TAKE_PARAMETERS, waits="wait", kind=BYTES, also=(204,),
+            TAKE_PARAMETERS, waits="wait", kind=BYTES, also=(204,), texts=shapes.OF_WORK,
         ),
         Route("PUT", one, Need.WORK, of.answer, "Send the result of a job", ANSWER_PARAMETERS, status=204),
         Route(

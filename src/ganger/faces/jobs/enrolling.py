@@ -12,10 +12,10 @@ from ganger.engine.engine import Engine
 from ganger.engine.store import Claim
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.jobs.backend import JobsBackend
+from ganger.faces.jobs.workers import NODE_PREFIX
 
 _MOST_NAMESAKES: Final = 1_000
 _LONGEST_TOKEN: Final = 200
-_PREFIX: Final = "worker "
 _NAMESAKE: Final = re.compile(r" #\d+$", re.ASCII)
 
 
@@ -55,13 +55,13 @@ class Admitted(NamedTuple):
 
 def read_identity(node_name: str) -> str:
     """The id of the worker that was given this name as a node."""
-    return _NAMESAKE.sub("", node_name.removeprefix(_PREFIX))
+    return _NAMESAKE.sub("", node_name.removeprefix(NODE_PREFIX))
 
 
 async def register_worker(engine: Engine, queue: Queue, entry: Entry) -> Node:
     """Register it for one queue. Several programs of one machine may have the same id: each is a node of its own."""
     for number in range(1, _MOST_NAMESAKES + 1):
-        name = f"{_PREFIX}{entry.identity}" if number == 1 else f"{_PREFIX}{entry.identity} #{number}"
+        name = f"{NODE_PREFIX}{entry.identity}" if number == 1 else f"{NODE_PREFIX}{entry.identity} #{number}"
         with suppress(NodeTaken):
             kinds = (Kind.PAYLOAD,)
             said = Registration(name, entry.secret, entry.slots, entry.lease, (queue.name,), kinds)

@@ -126,6 +126,7 @@ class LastingSession:
         said = greeting.result()
         grant = find_grant(self._backend, self._job_type, said.token)
         if self._backend.plan.authenticates and grant is None:
+            self._backend.tell_refused(said.id, self._job_type, self._socket.peer)
             await patience
             raise Violation(frames.NOT_WANTED, "the token is not one of a worker for these jobs")
         patience.cancel()
@@ -151,6 +152,7 @@ class LastingSession:
         seen = Seen(said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, self._state, now, now)
         reins = Reins(lambda task: self._recalled.set(), self._sent_away.set)
         number = self._backend.workers.enrol(seen, reins)
+        self._backend.tell_joined(seen)
         session = second.Session(node.id, secret).encode()
         await self._say(code=Code.WELCOME, session=session, seconds=limits.back / 1000)
         await self._socket.send_text(ASK_STATUS)
@@ -269,6 +271,9 @@ class LastingSession:
         self, here: Here, lease: Lease, outcome: Outcome, beside: str | bytes | BlobRef | None
     ) -> str | None:
         """None if it is stored, else why not."""
+        if isinstance(outcome, Fail):
+            # Before its slot is free: what it would claim then is given back.
+            self._backend.workers.tally(here.identity, succeeded=False)
         try:
             if isinstance(beside, BlobRef):
                 await self._engine.put_data(lease, "result", beside)
@@ -279,15 +284,18 @@ class LastingSession:
             return error.message
         finally:
             self._jobs.pop(lease.task, None)
-        self._backend.workers.tally(here.identity, succeeded=isinstance(outcome, Succeed))
+        if isinstance(outcome, Succeed):
+            self._backend.workers.tally(here.identity, succeeded=True)
         return None
 
     async def _deliver(self, here: Here) -> None:
         """Send jobs for as long as the worker wants some; how many it may have, the store says."""
         while True:
             await self._ready.wait()
+            await self._backend.workers.rest(here.identity)
             for job in await self._engine.wait_claim(Claim(here.node.id, (here.queue.id,)), _LOOK_AGAIN):
-                if self._ready.is_set():
+                # It may have failed since this claim was made.
+                if self._ready.is_set() and not self._backend.workers.find_rest(here.identity):
                     self._jobs[job.id] = None
                     self._note(here)
                     await self._send_job(job, here.urls)

@@ -10,6 +10,7 @@ progress. While its bytes are on their way, in either direction, its lease is re
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from ganger.core.errors import BadInput, GangerError, StaleLease, TaskNotFound
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.node import Node
-from ganger.core.outcome import Fail, Outcome, Release, Succeed
+from ganger.core.outcome import Fail, Killed, Outcome, Release, Succeed
 from ganger.core.queue import Queue
 from ganger.core.task import Claimed
 from ganger.engine.blob import BlobRef
@@ -34,6 +35,7 @@ from ganger.faces.jobs.workers import WAITING, Reins, Seen
 from ganger.wire.jobs.machine import Phase
 from ganger.wire.jobs.messages import Failed, Progress, Registration, convert
 from ganger.wire.jobs.shapes import UploadTold
+from ganger.wire.unreadable import UNREADABLE
 
 TAKE_PARAMETERS: Final = frozenset({"id", "urls", "wait"})
 ANSWER_PARAMETERS: Final = frozenset({"upload"})
@@ -76,12 +78,16 @@ class Polling:
         said = convert({"name": "-", "id": request.query.get("id")}, Registration)
         seconds = read_seconds(request.query.get("wait", "0"), _LONGEST_WAIT)
         by_url = read_flag("urls", request.query.get("urls", "false"))
+        if (rest := self._backend.workers.find_rest(said.id)) > seconds:
+            await asyncio.sleep(seconds)
+            return Reply(204)
+        await asyncio.sleep(rest)
         queue = await self._backend.find_queue(job_type)
         secret = self._backend.entropy.token(_TOKEN_BYTES).hex()
         node = await self._register(queue, Entry(said.id, secret, self._backend.limits.polled))
         self._note(node, secret, job_type, None)
         try:
-            claimed = await self._engine.wait_claim(Claim(node.id, (queue.id,)), seconds)
+            claimed = await self._engine.wait_claim(Claim(node.id, (queue.id,)), seconds - rest)
         except BaseException:
             await asyncio.shield(self._leave(node.id, secret))
             raise
@@ -210,8 +216,23 @@ class Polling:
             seen = Seen(
                 who, who, job_type, "", node.id, node.name, WAITING, node.since, now, lapse=self._backend.limits.polled
             )
-            number = workers.enrol(seen, Reins(lambda task: None, lambda: self._send_away(node.id, secret)))
+            recall = partial(self._recall, node.id)
+            number = workers.enrol(seen, Reins(recall, lambda: self._send_away(node.id, secret)))
         workers.note(number, WAITING if job is None else Phase.WORKING, job)
+
+    def _recall(self, node: NodeId, task: TaskId) -> None:
+        self._later(self._kill(node, task))
+
+    async def _kill(self, node: NodeId, task: TaskId) -> None:
+        """End a job that somebody wants killed, whatever its worker does: that hears of it with its next request."""
+        (found,) = await self._engine.tasks([task])
+        if found is None or found.holder != node:
+            return
+        try:
+            await self._engine.settle_by_lease(Lease(task, found.fence, node), Killed("killed"))
+        except (StaleLease, TaskNotFound) as error:
+            # It ended by itself meanwhile.
+            self._backend.telemetry.event("kill_came_late", task=int(task), error=error.code)
 
     def _send_away(self, node: NodeId, secret: str) -> None:
         self._later(self._leave(node, secret))
@@ -279,5 +300,5 @@ async def _read(request: Request) -> dict[str, Any]:
     """The fields of a message, whose code the address says; none if there is no body."""
     try:
         return msgspec.json.decode(await request.body() or b"{}", type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         raise BadInput("the body is a JSON object") from None

@@ -15,7 +15,7 @@ from ganger.faces.http.reply import BYTES, TEXT, Answer, Reply, Streamed, answer
 from ganger.faces.http.request import Request
 from ganger.faces.jobs.backend import JobsBackend, say_time, sign
 from ganger.faces.jobs.content import Form, read_form
-from ganger.faces.jobs.workers import Seen
+from ganger.faces.jobs.workers import ASIDE, Seen
 from ganger.wire.jobs.shapes import Batch, Jobs, Worker
 from ganger.wire.jobs.words import STATUSES, say_status
 
@@ -165,12 +165,18 @@ class Registry:
             with suppress(NodeNotFound):
                 await self._engine.nodes.drain(worker.node_name, by=sign(request.grant))
             self._backend.workers.send_away(worker.node)
+            self._backend.workers.forgive(worker.identity)
         return answer_json([self._show_worker(worker) for worker in found])
+
+    def _say_state(self, worker: Seen) -> str:
+        """How it is; one that is here and was set aside is that, unless it has a job to show that it is well."""
+        is_idle = worker.left is None and worker.job is None
+        return ASIDE if is_idle and self._backend.workers.is_aside(worker.identity) else worker.state
 
     def _show_worker(self, worker: Seen) -> Worker:
         tally = self._backend.workers.count(worker.identity)
         return Worker(
-            worker.identity, worker.name, worker.job_type, worker.node_name, worker.address, worker.state,
+            worker.identity, worker.name, worker.job_type, worker.node_name, worker.address, self._say_state(worker),
             say_time(worker.since), say_time(worker.seen), None if worker.left is None else say_time(worker.left),
             None if worker.job is None else self._backend.say_guid(worker.job), tally.succeeded, tally.failed,
             worker.last,

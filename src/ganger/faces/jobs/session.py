@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from typing import Any, Final, assert_never
 
-from ganger.core.errors import BadInput, GangerError, NodeGone, StaleLease, StoreError
+from ganger.core.errors import BadInput, GangerError, StaleLease, StoreError
 from ganger.core.ids import TaskId
 from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release
 from ganger.core.task import Claimed
@@ -228,6 +228,7 @@ class Session:
         grant = find_grant(self._backend, self._job_type, said.token)
         if self._backend.plan.authenticates and grant is None:
             self._machine.refuse()
+            self._backend.tell_refused(said.id, self._job_type, self._socket.peer)
             return
         token = self._backend.entropy.token(_TOKEN_BYTES).hex()
         queue = await self._backend.find_queue(self._job_type)
@@ -235,6 +236,7 @@ class Session:
         now = self._backend.clock.wall()
         worker = Seen(said.id, said.name, self._job_type, self._socket.peer, node.id, node.name, Phase.ASKED, now, now)
         number = self._backend.workers.enrol(worker, Reins(self.recall, self.send_away))
+        self._backend.tell_joined(worker)
         self._admitted = Admitted(number, said.id, node, token, grant, Claim(node.id, (queue.id,)))
         await self._do(self._machine.admit(self._now()))
 
@@ -254,6 +256,8 @@ class Session:
     async def _work(self) -> None:
         """Wait for a job and send it. What is claimed for one who goes meanwhile is given back by the engine."""
         claimed, self._next = [] if self._next is None else [self._next], None
+        if not claimed:
+            await self._backend.workers.rest(self._here().identity)
         for job in claimed or await self._engine.wait_claim(self._here().claim):
             if not self._machine.send_job(self._now()):
                 await self._engine.release(job.lease)
@@ -315,12 +319,8 @@ class Session:
             self._finish(self._explain(error))
 
     async def _settle(self, job: Claimed, outcome: Fail) -> None:
-        try:
-            settled = await self._engine.settle([(job, outcome)], self._here().claim)
-        except NodeGone:
-            # Somebody drains it: it gets nothing more, and what it has done counts all the same.
-            settled = await self._engine.settle([(job, outcome)])
-        self._go_on(settled, succeeded=False)
+        """Nothing is claimed along: whoever fails gets the next job after a pause."""
+        self._go_on(await self._engine.settle([(job, outcome)]), succeeded=False)
 
     def _go_on(self, settled: Settled | Exception, *, succeeded: bool) -> None:
         """Its job is over. Whether it takes the next one, it is asked."""

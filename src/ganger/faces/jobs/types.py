@@ -11,12 +11,14 @@ from typing import Final, NamedTuple
 from ganger.core import names
 from ganger.core.errors import BadInput, Conflict, NotFound
 from ganger.core.queue import Policy, Queue, with_retry
-from ganger.core.retry import Fixed, Retry
+from ganger.core.retry import Exponential, Retry
 from ganger.engine.engine import Engine
 
 UNTYPED: Final = "jobs"
 PREFIX: Final = "jobs."
 _BY: Final = "jobs door"
+_BACKOFF: Final = Exponential(1_000, 2.0, 60_000, 0.0)
+"""How long a job that failed rests: whoever is alone does not get it back at once, and each time later."""
 
 
 class JobPolicy(NamedTuple):
@@ -134,5 +136,5 @@ async def ensure_queue(engine: Engine, name: str, policy: JobPolicy) -> Queue:
 
 
 def _make_policy(policy: JobPolicy) -> Policy:
-    retry = Retry(policy.tries, Fixed(0), max_crashes=policy.tries)
+    retry = Retry(policy.tries, _BACKOFF, max_crashes=policy.tries)
     return with_retry(Policy(batch_size=policy.batch_size), retry)

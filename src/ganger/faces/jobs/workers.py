@@ -8,6 +8,7 @@ A worker without a websocket is here from one request to the next; when it has n
 is, it is gone.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,11 +16,17 @@ from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Wall
 from ganger.core.ids import NodeId, TaskId
+from ganger.faces.jobs.conduct import Conduct
+from ganger.runtime.telemetry import SILENT, Telemetry
 
 _MOST_GONE: Final = 1_000
 _MOST_TALLIES: Final = 100_000
+NODE_PREFIX: Final = "worker "
+"""The node that a worker is for the engine is called so, and by its id."""
+
 GONE: Final = "gone"
 WAITING: Final = "waiting"
+ASIDE: Final = "set aside"
 KICKED: Final = "an operator sent this worker away"
 
 
@@ -85,8 +92,10 @@ class _Present:
 class Workers:
     """Who is there. All of it is used from one event loop, a step at a time."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, telemetry: Telemetry = SILENT) -> None:
         self._clock = clock
+        self._telemetry = telemetry
+        self._conduct = Conduct(clock)
         self._numbers = count(1)
         self._here: dict[int, _Present] = {}
         self._by_node: dict[NodeId, int] = {}
@@ -130,9 +139,30 @@ class Workers:
     def tally(self, identity: str, *, succeeded: bool) -> None:
         done, failed = self._tallies.pop(identity, _NONE)
         self._tallies[identity] = Tally(done + succeeded, failed + (not succeeded))
+        if succeeded:
+            self._conduct.forgive(identity)
+        elif self._conduct.note_failure(identity):
+            self._telemetry.event("worker_set_aside", worker=identity, seconds=self.find_rest(identity))
         if len(self._tallies) > _MOST_TALLIES:
             self._tallies.popitem(last=False)
         self.changes += 1
+
+    def find_rest(self, identity: str) -> float:
+        """For how many seconds it gets no job, because it failed so often in a row; 0 if it may have one."""
+        return self._conduct.find_rest(identity) / 1000
+
+    async def rest(self, identity: str) -> None:
+        """Wait until it may have a job."""
+        while seconds := self.find_rest(identity):  # noqa: ASYNC110 - only the clock ends it, and it may grow meanwhile
+            await asyncio.sleep(seconds)
+
+    def is_aside(self, identity: str) -> bool:
+        """Does it get nothing but a job now and then, to show that it is well?"""
+        return self._conduct.is_aside(identity)
+
+    def forgive(self, identity: str) -> None:
+        """An operator has looked after it."""
+        self._conduct.forgive(identity)
 
     def tally_number(self, number: int, *, succeeded: bool) -> None:
         """Count for the worker that has this number."""
@@ -166,6 +196,12 @@ class Workers:
         self._drop_silent()
         shown = [present.show() for present in self._here.values()]
         return [worker for worker in shown if name in (worker.identity, worker.node_name)]
+
+    def name_node(self, node_name: str) -> str | None:
+        """The name of the worker that is or was the node of this name, if that is known."""
+        here = (present.entered for present in self._here.values() if present.entered.node_name == node_name)
+        seen = next(here, None) or self._gone.get(node_name)
+        return None if seen is None else seen.name
 
     def name_holder(self, node: NodeId | None) -> str | None:
         """The name of the worker that is this node, if it is here."""

@@ -71,5 +71,5 @@ class Actions:
     async def _retry_one(self, number: TaskId, task: Task | None, grant: Grant) -> TaskId:
         if task is None:
             raise WrongStatus(f"there is no node {number}", task=number, verdict=Verdict.GONE.value)
-        await self._backend.demand_submit(grant, task.queue)
+        await self._backend.demand_again(grant, task)
         return await self._engine.retry_final(number, by=sign(grant))

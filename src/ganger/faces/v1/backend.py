@@ -1,6 +1,7 @@
 """What the endpoints of `/v1` work with."""
 
 import asyncio
+from collections.abc import Sequence, Set
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,16 +11,19 @@ from ganger.core.errors import NotAllowed, TaskNotFound
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Lease
 from ganger.core.queue import Queue
+from ganger.core.schedule import QUEUE as SCHEDULES
 from ganger.core.state import LEASED
-from ganger.core.task import Task
+from ganger.core.task import NewTask, Task
 from ganger.engine.engine import Engine
-from ganger.engine.store import Edit
+from ganger.engine.schedules import find_filled
+from ganger.engine.store import Edit, Query
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.news import News
 from ganger.faces.http.request import Request
 from ganger.node.outbound import Rule
 from ganger.runtime.entropy import SystemEntropy
+from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.v1.answers import Names
 from ganger.wire.v1.requests import DEFAULT_QUEUE
 from ganger.wire.v1.words import read_id
@@ -42,6 +46,7 @@ class Backend:
     tag: int
     outbound: Rule = field(default_factory=Rule)
     traces: bool = False
+    telemetry: Telemetry = SILENT
     entropy: Entropy = field(default_factory=SystemEntropy)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -84,6 +89,46 @@ class Backend:
         if grant.lease is None:
             grant.demand(Need.SUBMIT, (await self.engine.queues.get(queue)).name)
 
+    async def demand_new(self, grant: Grant, tasks: Sequence[NewTask]) -> None:
+        """NotAllowed unless the grant may make these, and make them wait for those that they name.
+
+        Whoever may not look at a task may not wait for it either: so it would learn how that ended.
+        """
+        if grant.lease is not None:
+            return
+        for queue in {task.queue for task in tasks}:
+            await self.demand_submit(grant, queue)
+        for task in tasks:
+            await self._demand_spec(grant, task.queue, task.spec)
+        await self._demand_named(grant, {edge.parent for task in tasks for edge in task.parents}, Need.READ)
+        await self._demand_keys(grant, [task.key for task in tasks if task.key is not None])
+        changed = {task.group for task in tasks} | {task.retry_of for task in tasks if task.retry_of is not None}
+        await self._demand_named(grant, changed)
+
+    async def _demand_keys(self, grant: Grant, keys: Sequence[str]) -> None:
+        """A key may give the task that has it: NotAllowed if that is of a queue that the grant is not for."""
+        for key in keys if grant.fills() is not None and not grant.covers(Need.READ) else ():
+            for task in (await self.engine.find(Query(key=key, most=1))).tasks:
+                await self.demand_submit(grant, task.queue)
+
+    async def demand_again(self, grant: Grant, task: Task) -> None:
+        """NotAllowed unless the grant may make another one like this."""
+        spec = await self.engine.read_data(task.id, "spec", 0, self.engine.limits.payload)
+        await self.demand_new(grant, [NewTask(task.queue, task.kind, spec.body)])
+
+    async def _demand_spec(self, grant: Grant, queue: QueueId, spec: bytes) -> None:
+        """A schedule fills the queue that it names."""
+        if (await self.engine.queues.get(queue)).name == SCHEDULES and (filled := find_filled(spec)) is not None:
+            await self.demand_submit(grant, filled)
+
+    async def _demand_named(self, grant: Grant, ids: Set[int], instead: Need | None = None) -> None:
+        """NotAllowed unless the grant may submit to the queues of these tasks; or has that other scope."""
+        known = [TaskId(one) for one in ids if one > 0]
+        if not known or (instead is not None and grant.covers(instead)):
+            return
+        for queue in {task.queue for task in await self.engine.tasks(known) if task is not None}:
+            await self.demand_submit(grant, queue)
+
     async def reach(self, request: Request) -> TaskId:
         """The node that a path names; NotAllowed if an attempt names one that is not of its family."""
         task, lease = read_id(request.values["id"]), request.grant.lease
@@ -96,11 +141,22 @@ class Backend:
         return {family.itself.id, *(one.task.id for one in (*family.parents, *family.children))}
 
     async def edit(self, edits: list[Edit], grant: Grant) -> None:
-        """Change nodes in the name of the grant: an attempt does it under its lease."""
-        if grant.lease is not None:
-            await self.engine.edit(edits, under=grant.lease)
-        else:
-            await self.engine.edit(edits, by=sign(grant))
+        """Change nodes in the name of the grant: an attempt does it under its lease. NotAllowed if it may not."""
+        if grant.attempt is not None:
+            await self.engine.edit(edits, under=grant.attempt)
+            return
+        if not all(edit.remove for edit in edits):
+            await self._demand_edits(grant, edits)
+        await self.engine.edit(edits, by=sign(grant))
+
+    async def _demand_edits(self, grant: Grant, edits: list[Edit]) -> None:
+        """Those that are not there the engine refuses."""
+        await self._demand_named(grant, {edit.task for edit in edits})
+        await self._demand_named(grant, {edit.link[0] for edit in edits if edit.link is not None}, Need.READ)
+        specs = {edit.task: edit.change.spec for edit in edits if edit.change is not None}
+        for task in await self.engine.tasks(list(specs)):
+            if task is not None and (spec := specs[task.id]) is not None:
+                await self._demand_spec(grant, task.queue, spec)
 
 
 def sign(grant: Grant) -> str:

@@ -4,14 +4,14 @@ A slot is written over what is there from its `start` on, and only if the value 
 writer was given. The whole is read, changed and stored; one such change at a time is made in this server.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ganger.core.errors import BadCursor, BadInput, PayloadTooLarge, StalePage
 from ganger.core.ids import TaskId
-from ganger.core.lease import Lease
 from ganger.core.task import Task
+from ganger.core.token import Attempt
+from ganger.engine.engine import Engine
 from ganger.engine.store import Change, Edit
-from ganger.faces.http.grants import Grant
 from ganger.faces.http.reply import Answer, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.v1.backend import Backend
@@ -19,7 +19,7 @@ from ganger.faces.v1.flags import read_limit
 from ganger.faces.v1.values import Part, Values
 from ganger.wire.v1 import requests
 from ganger.wire.v1.pages import name_question, read_offset
-from ganger.wire.v1.specs import MADE_BY_RUNS, change_spec, list_spec_keys
+from ganger.wire.v1.specs import MADE_BY_RUNS, change_spec, describe_again, list_spec_keys
 from ganger.wire.v1.values import MARK, TEXT, ValueIn, check_key, pack
 
 PAGE_PARAMETERS: Final = frozenset({"start", "pid", "pagid", "limit"})
@@ -74,7 +74,7 @@ class Data:
             if key in list_spec_keys(task.kind):
                 return await self._put_spec(task, key, given, request)
             check_key(key)
-            writer = _choose_writer(task.id, request.grant)
+            writer = Writer(self._engine, task.id, request.grant.attempt)
             if not start:
                 return await self._put_whole(writer, key, given, only_if_unset=start is not None)
             return await self._put_slot(writer, key, given, request)
@@ -82,24 +82,26 @@ class Data:
     async def _put_spec(self, task: Task, key: str, given: ValueIn, request: Request) -> Answer:
         if request.query.get("start") is not None:
             raise BadInput(f"{key!r} says what is run: it is replaced whole, without start", field="start")
-        spec = change_spec(task.kind, await self._values.read_spec(task), {key: given.value})
-        await self._backend.edit([Edit(task.id, change=Change(spec))], request.grant)
+        before = await self._values.read_spec(task)
+        spec = change_spec(task.kind, before, {key: given.value})
+        description = describe_again(task.kind, task.description, before, spec)
+        await self._backend.edit([Edit(task.id, change=Change(spec, description=description))], request.grant)
         piece = await self._values.read(task, key, Part(0, _LEAST))
         return _tell_put(key, piece.version, piece.size, replaced=True)
 
-    async def _put_whole(self, writer: Lease | TaskId, key: str, given: ValueIn, only_if_unset: bool) -> Answer:
-        task, (content, mark) = _name_task(writer), pack(given)
+    async def _put_whole(self, writer: "Writer", key: str, given: ValueIn, only_if_unset: bool) -> Answer:
+        task, (content, mark) = writer.task, pack(given)
         before = await self._engine.read_page(task, key, 0, 1)
         if only_if_unset and before.version is not None:
             return _tell_put(key, before.version, 0, replaced=False)
-        await self._engine.put_data(writer, key, content, only_if_unset=only_if_unset)
+        await writer.put(key, content, only_if_unset=only_if_unset)
         if (await self._values.read_mark(task, key) or TEXT) != mark:
-            await self._engine.put_data(writer, f"{MARK}{key}", mark.encode())
+            await writer.put(f"{MARK}{key}", mark.encode())
         after = await self._engine.read_page(task, key, 0, 1)
         return _tell_put(key, after.version or "", after.size, replaced=True)
 
-    async def _put_slot(self, writer: Lease | TaskId, key: str, given: ValueIn, request: Request) -> Answer:
-        task, page_id, start = _name_task(writer), _page_id(request), read_offset(request.query["start"])
+    async def _put_slot(self, writer: "Writer", key: str, given: ValueIn, request: Request) -> Answer:
+        task, page_id, start = writer.task, _page_id(request), read_offset(request.query["start"])
         if page_id is None:
             raise BadInput("start goes with the pid of the answer before", field="pid")
         most = self._backend.limits.value
@@ -110,18 +112,24 @@ class Data:
         end = start + len(content)
         if max(old.size, end) > most:
             raise PayloadTooLarge(f"a value that is put together has at most {most} bytes", limit=most)
-        await self._engine.put_data(writer, key, old.body[:start] + content + old.body[end:])
+        await writer.put(key, old.body[:start] + content + old.body[end:])
         new = await self._engine.read_page(task, key, 0, 1)
         return _tell_put(key, new.version or "", end, replaced=True)
 
 
-def _choose_writer(task: TaskId, grant: Grant) -> Lease | TaskId:
-    """An attempt writes its own data under its lease; anything else is written as by an operator."""
-    return grant.lease if grant.lease is not None and grant.lease.task == task else task
+class Writer(NamedTuple):
+    """Who writes data of a task: an attempt, under its lease, or an operator."""
 
+    engine: Engine
+    task: TaskId
+    attempt: Attempt | None
 
-def _name_task(writer: Lease | TaskId) -> TaskId:
-    return writer.task if isinstance(writer, Lease) else writer
+    async def put(self, key: str, content: bytes, *, only_if_unset: bool = False) -> None:
+        if self.attempt is not None and self.attempt.lease.task != self.task:
+            await self.engine.put_kin_data(self.attempt, self.task, key, content, only_if_unset=only_if_unset)
+        else:
+            writer = self.task if self.attempt is None else self.attempt.lease
+            await self.engine.put_data(writer, key, content, only_if_unset=only_if_unset)
 
 
 def _page_id(request: Request) -> str | None:

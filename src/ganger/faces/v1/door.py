@@ -2,7 +2,7 @@
 
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, EVENT_STREAM
-from ganger.faces.http.routes import Route
+from ganger.faces.http.routes import Route, word
 from ganger.faces.http.sockets import WEBSOCKET
 from ganger.faces.v1 import data, events, graph, logs, nodes
 from ganger.faces.v1.actions import Actions
@@ -17,15 +17,16 @@ from ganger.wire.v1.values import ValueIn
 
 _ID = frozenset({"id"})
 _TOLD = frozenset({"metadata"})
-_BELOW = frozenset({"descendants"})
+_BELOW = frozenset({"descendants", "kill"})
 
 
 def list_routes(backend: Backend) -> list[Route]:
     """Every address of `/v1`, what it needs, and who answers it."""
-    return [
+    routes = [
         *_node_routes(backend), *_data_routes(backend), *_scheduler_routes(backend), *_report_routes(backend),
         *list_queue_routes(backend),
     ]  # fmt: skip
+    return word(routes, shapes.PARAMETERS)
 
 
 def _node_routes(backend: Backend) -> list[Route]:
@@ -46,7 +47,7 @@ def _node_routes(backend: Backend) -> list[Route]:
             "PATCH", one, Need.SUBMIT, of.change, "Change a node that has not started",
             body=PatchIn, answer=shapes.NodeShown, family=True,
         ),
-        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a node", _BELOW, status=204, family=True),
+        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a node", _BELOW, waits="kill", status=204, family=True),
     ]  # fmt: skip
 
 
@@ -55,14 +56,17 @@ def _data_routes(backend: Backend) -> list[Route]:
     keys, one = "/v1/nodes/{id}/data", "/v1/nodes/{id}/data/{key}"
     return [
         Route("GET", keys, Need.READ, of.list_keys, "List the keys of a node", paged, answer=shapes.Keys, family=True),
-        Route("GET", one, Need.READ, of.get, "Read a value", paged, answer=shapes.ValueShown, family=True),
+        Route(
+            "GET", one, Need.READ, of.get, "Read a value",
+            paged, answer=shapes.ValueShown, family=True, texts=shapes.OF_VALUES,
+        ),
         Route(
             "PUT", one, Need.SUBMIT, of.put, "Replace a value, or a slot of it",
-            data.SLOT_PARAMETERS, body=ValueIn, answer=shapes.ValuePut, family=True,
+            data.SLOT_PARAMETERS, body=ValueIn, answer=shapes.ValuePut, family=True, texts=shapes.OF_SLOTS,
         ),
         Route(
             "GET", "/v1/nodes/{id}/logs", Need.READ, logs.Logs(backend).read, "Read or follow what a node writes",
-            logs.PARAMETERS, kind=BYTES, family=True,
+            logs.PARAMETERS, kind=BYTES, family=True, texts=shapes.OF_VALUES,
         ),
     ]  # fmt: skip
 
@@ -87,9 +91,12 @@ def _report_routes(backend: Backend) -> list[Route]:
     draw = graph.Graph(backend).show
     why, workers = shapes.WhyTold, list[shapes.WorkerTold]
     return [
-        Route("GET", "/v1/events", Need.READ, follow.stream, "Follow what happens", known, kind=EVENT_STREAM),
+        Route(
+            "GET", "/v1/events", Need.READ, follow.stream, "Follow what happens",
+            known, kind=EVENT_STREAM, texts=shapes.OF_EVENTS,
+        ),
         Route(WEBSOCKET, "/v1/events", Need.READ, follow.converse, "The same over a websocket", known),
         Route("GET", "/v1/graph", Need.READ, draw, "Show the graph", graph.PARAMETERS, answer=shapes.GraphTold),
         Route("GET", "/v1/nodes/{id}/why", Need.READ, of.why, "Say why a node is where it is", answer=why),
         Route("GET", "/v1/workers", Need.READ, of.workers, "List those that run tasks", answer=workers),
-    ]
+    ]  # fmt: skip

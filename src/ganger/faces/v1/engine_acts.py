@@ -35,17 +35,18 @@ class EngineActs:
         for index, key, _ in given.data:
             if not 0 <= index < len(given.tasks):
                 raise BadInput(f"the value {key!r:.80} is of task {index}, and there is none", field="data")
-        for queue in {task.queue for task in given.tasks}:
-            await self._backend.demand_submit(request.grant, queue)
+        await self._backend.demand_new(request.grant, given.tasks)
         act = None if given.act is None else _sign_act(given.act, request.grant)
-        return answer_json(await self._engine.submit(given.tasks, under=request.grant.lease, act=act, data=given.data))
+        return answer_json(
+            await self._engine.submit(given.tasks, under=request.grant.attempt, act=act, data=given.data)
+        )
 
     async def edit(self, request: Request) -> Answer:
         edits = await read_body(request, list[Edit])
-        if request.grant.lease is None:
-            if any(edit.kill or edit.remove for edit in edits):
-                request.grant.demand(Need.CANCEL)
-            await self._demand_tasks(request.grant, [edit.task for edit in edits])
+        if any(edit.datum is not None and edit.datum.value is None for edit in edits):
+            raise BadInput("a value is sent as its bytes", field="datum")
+        if request.grant.lease is None and any(edit.kill or edit.remove for edit in edits):
+            request.grant.demand(Need.CANCEL)
         await self._backend.edit(edits, request.grant)
         return Reply(NO_CONTENT)
 
@@ -54,11 +55,6 @@ class EngineActs:
         given = await read_body(request, remote.ProgressIn)
         await self._engine.progress(need_lease(request.grant), given.percent, given.info)
         return Reply(NO_CONTENT)
-
-    async def _demand_tasks(self, grant: Grant, ids: list[TaskId]) -> None:
-        """NotAllowed unless the grant may change all of these. Those that are not there the engine refuses."""
-        for queue in {task.queue for task in await self._engine.tasks(ids) if task is not None}:
-            await self._backend.demand_submit(grant, queue)
 
     async def act(self, request: Request) -> Answer:
         given, by = await read_body(request, remote.ActIn), sign(request.grant)
@@ -82,12 +78,12 @@ class EngineActs:
 
     async def _remove(self, ids: list[TaskId], given: remote.ActIn, by: str) -> Moved:
         for task in ids:
-            await self._engine.remove(task, by=by, descendants=given.descendants)
+            await self._engine.remove(task, by=by, descendants=given.descendants, kill=given.kill)
         return Moved(ids, [])
 
     async def retry(self, request: Request) -> Answer:
         task = await self._backend.find_task(TaskId((await read_body(request, remote.RetryIn)).task))
-        await self._backend.demand_submit(request.grant, task.queue)
+        await self._backend.demand_again(request.grant, task)
         return answer_json(await self._engine.retry_final(task.id, by=sign(request.grant)))
 
     async def put_datum(self, request: Request) -> Answer:
@@ -100,7 +96,8 @@ class EngineActs:
     async def configure_queue(self, request: Request) -> Answer:
         """Whoever may submit to a queue may have it made, as queues are by themselves; all else is an operator's."""
         change = await read_body(request, QueueChange)
-        if change.if_absent and change.name is not None and change.policy in (None, PLAIN):
+        plain = QueueChange(name=change.name, policy=change.policy, if_absent=True)
+        if change == plain and change.name is not None and change.policy in (None, PLAIN):
             request.grant.demand(Need.SUBMIT, change.name)
         else:
             request.grant.demand(Need.ADMIN)

@@ -21,6 +21,7 @@ from ganger.faces.http.reply import BYTES, Answer, Reply, Streamed, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.http.sse import keep_alive, write_event
 from ganger.faces.v1.backend import Backend
+from ganger.wire.unreadable import UNREADABLE
 from ganger.wire.v1 import remote
 from ganger.wire.v1.requests import decode
 
@@ -38,7 +39,7 @@ def read_ask(request: Request, kind: type[T]) -> T:
         raise BadInput("give the question as JSON in the parameter ask", field="ask")
     try:
         return msgspec.json.decode(request.query["ask"], type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"ask is not the question that belongs here: {error}", field="ask") from None
 
 
@@ -51,11 +52,15 @@ def read_wait(request: Request) -> float:
 
 
 class Bells:
-    """How often each topic of the store has rung since the first one asked."""
+    """How often each topic of the store has rung since the first one asked.
 
-    def __init__(self, store: Store) -> None:
+    It is counted from a number that no other server begins with: a client that was answered by one before would else
+    find, when as much has happened since, that nothing has.
+    """
+
+    def __init__(self, store: Store, start: int) -> None:
         self._store = store
-        self.counts = dict.fromkeys(remote.TOPICS, 0)
+        self.counts = dict.fromkeys(remote.TOPICS, start)
         self._rung = asyncio.Event()
         self._unlisten: Callable[[], None] | None = None
 
@@ -81,7 +86,7 @@ class EngineReads:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._engine = backend.engine
-        self._bells = Bells(backend.engine.store)
+        self._bells = Bells(backend.engine.store, int.from_bytes(backend.entropy.token(6)))
 
     async def tasks(self, request: Request) -> Answer:
         """An attempt is told of its family alone."""

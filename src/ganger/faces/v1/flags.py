@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, BadNumber
 
 _WORDS: Final = {"true": True, "1": True, "": True, "false": False, "0": False}
 
@@ -21,6 +21,6 @@ def read_limit(text: str | None, most: int, least: int = 1) -> int:
     """How much is wanted on a page: at most what the server gives, which is also the default."""
     if text is None:
         return most
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= least):
-        raise BadInput(f"limit is {text!r:.80}; give a number from {least} to {most}", field="limit")
-    return min(int(text), most)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+        raise BadNumber(f"limit is {text!r:.80}; give a number from {least} to {most}", field="limit")
+    return int(text)

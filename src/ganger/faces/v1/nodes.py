@@ -7,14 +7,14 @@ from ganger.core.clock import Wall
 from ganger.core.errors import BadInput, DuplicateKey, NotAllowed
 from ganger.core.event import Fact
 from ganger.core.graph import Edge
-from ganger.core.ids import Position, QueueId, TaskId
+from ganger.core.ids import Position, QueueId
 from ganger.core.task import Task
 from ganger.engine.store import Change, Edit, Query, Submitted
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.reply import NO_CONTENT, Answer, Reply, answer_json
 from ganger.faces.http.request import Request
 from ganger.faces.v1 import repeats
-from ganger.faces.v1.backend import Backend
+from ganger.faces.v1.backend import Backend, sign
 from ganger.faces.v1.finding import FILTERS, Finder, Found
 from ganger.faces.v1.flags import read_flag, read_limit
 from ganger.faces.v1.traces import give_context
@@ -22,7 +22,7 @@ from ganger.faces.v1.values import Values
 from ganger.faces.v1.webhooks import Webhooks
 from ganger.wire.v1 import answers, requests
 from ganger.wire.v1.pages import name_question, read_position
-from ganger.wire.v1.specs import change_spec, list_spec_keys
+from ganger.wire.v1.specs import change_spec, describe_again, list_spec_keys
 from ganger.wire.v1.words import read_id
 
 LIST_PARAMETERS: Final = frozenset({*FILTERS, "metadata", "new", "start", "pid", "pagid", "limit"})
@@ -90,7 +90,7 @@ class Nodes:
             tasks, data = repeats.divide(drafts)
             # A request may wait, beside hundreds of others with thousands of nodes: it keeps nothing that it need not.
             del drafts
-            made = await self._engine.submit(tasks, data=data, under=request.grant.lease)
+            made = await self._engine.submit(tasks, data=data, under=request.grant.attempt)
         existing = set(made.existing)
         return answer_json(
             [answers.tell_made(task, index in existing) for index, task in enumerate(made.ids[:asked])], 201
@@ -100,8 +100,7 @@ class Nodes:
         nodes = requests.read_nodes(await request.body())
         queues = await self._find_queues({node.metadata.queue for node in nodes}, request.grant)
         drafts = repeats.give_keys(requests.draft_nodes(nodes, queues), request)
-        if request.grant.lease is not None:
-            _refuse_strangers(drafts, request.grant.lease.task)
+        await self._backend.demand_new(request.grant, [draft.task for draft in drafts])
         return give_context(drafts, request) if self._backend.traces else drafts
 
     async def _submit(self, drafts: Sequence[requests.Draft], grant: Grant) -> Submitted:
@@ -111,7 +110,7 @@ class Nodes:
             settled = [repeats.settle_conflicts(draft, index in known) for index, draft in enumerate(drafts)]
             tasks, data = repeats.divide(settled)
             try:
-                made = await self._engine.submit(tasks, data=data, under=grant.lease)
+                made = await self._engine.submit(tasks, data=data, under=grant.attempt)
             except DuplicateKey:
                 before, known = known, await repeats.compare_before(self._engine, drafts)
                 if known == before:
@@ -121,15 +120,18 @@ class Nodes:
                 return made
 
     async def _find_queues(self, names: set[str], grant: Grant) -> dict[str, QueueId]:
-        """The queues of these names. An attempt adds nodes to its own queue, also where it names none."""
+        """The queues of these names. An attempt adds nodes to its own queue where it names none."""
         if grant.lease is not None:
             own = (await self._backend.find_task(grant.lease.task)).queue
-            if names <= {requests.DEFAULT_QUEUE, (await self._engine.queues.get(own)).name}:
-                return dict.fromkeys(names, own)
-            raise NotAllowed("an attempt adds nodes to its own queue alone")
+            return {name: await self._find_for_attempt(name, own) for name in names}
         for name in sorted(names):
             grant.demand(Need.SUBMIT, name)
         return {name: (await self._backend.find_queue(name, grant)).id for name in names}
+
+    async def _find_for_attempt(self, name: str, own: QueueId) -> QueueId:
+        if name in (requests.DEFAULT_QUEUE, (await self._engine.queues.get(own)).name):
+            return own
+        return (await self._engine.queues.named(name)).id
 
     async def show(self, request: Request) -> Answer:
         """One node: its metadata, and as much of its data as is not large."""
@@ -154,35 +156,44 @@ class Nodes:
 
     async def _changes(self, task: Task, patch: requests.PatchIn) -> list[Edit]:
         said = patch.metadata
-        spec = await self._change_spec(task, patch.data) if patch.data else None
+        spec, description = await self._change_spec(task, patch.data) if patch.data else (None, None)
         retry = None if said.retries is None else requests.read_retries(said.retries)
         due = None if said.due is None else Wall(said.due)
-        change = Change(spec, said.priority, due, said.description, retry, said.timeout)
+        change = Change(spec, said.priority, due, said.description or description, retry, said.timeout)
         return [] if change == Change() else [Edit(task.id, change=change)]
 
-    async def _change_spec(self, task: Task, data: dict[str, Any]) -> bytes:
+    async def _change_spec(self, task: Task, data: dict[str, Any]) -> tuple[bytes, str | None]:
+        """The new spec, and the description that follows from it if that was not somebody's own."""
         keys = list_spec_keys(task.kind)
         if strange := sorted(set(data) - keys):
             raise BadInput(
                 f"{strange[0]!r:.80} is not what is run: change it with PUT; here are {', '.join(sorted(keys))}",
                 field=f"data.{strange[0][:200]}",
             )
-        return change_spec(task.kind, await self._values.read_spec(task), data)
+        before = await self._values.read_spec(task)
+        after = change_spec(task.kind, before, data)
+        return after, describe_again(task.kind, task.description, before, after)
 
     async def _links(self, task: Task, patch: requests.PatchIn) -> list[Edit]:
         """The edits that give the node these parents and no others."""
-        if patch.metadata.parents is None:
+        wanted = requests.read_parents(patch.metadata)
+        if wanted is None:
             return []
-        wanted = requests.read_parents(patch.metadata.parents)
         had = dict((await self._engine.look(task.id, _MOST_PARENTS)).family.parents)
         gone = [Edit(task.id, unlink=parent) for parent in had if wanted.get(parent) != had[parent]]
         new = [Edit(task.id, link=(parent, on)) for parent, on in wanted.items() if had.get(parent) != on]
         return [*new, *gone] if not set(wanted) & {edit.unlink for edit in gone} else [*gone, *new]
 
     async def remove(self, request: Request) -> Answer:
-        """Take a node out; its children get its parents, or go too."""
-        task, descendants = await self._backend.reach(request), read_flag(request.query, "descendants")
-        await self._backend.edit([Edit(task, remove=True, descendants=descendants)], request.grant)
+        """Take a node out; its children get its parents, or go too. What runs of them is ended first if so asked."""
+        task, grant = await self._backend.reach(request), request.grant
+        descendants, kill = read_flag(request.query, "descendants"), read_flag(request.query, "kill")
+        if grant.lease is None:
+            await self._engine.remove(task, by=sign(grant), descendants=descendants, kill=kill)
+        elif kill:
+            raise NotAllowed("an attempt does not kill what it removes", field="kill")
+        else:
+            await self._backend.edit([Edit(task, remove=True, descendants=descendants)], grant)
         return Reply(NO_CONTENT)
 
 
@@ -192,11 +203,3 @@ _MOST_PARENTS: Final = 10_000
 def _keep_to_children(grant: Grant, asked: Mapping[str, str]) -> None:
     if grant.lease is not None and asked.get("parent") != str(grant.lease.task):
         raise NotAllowed(f"an attempt lists its own children: parent={grant.lease.task}", task=grant.lease.task)
-
-
-def _refuse_strangers(drafts: Sequence[requests.Draft], task: TaskId) -> None:
-    """Every node that an attempt adds is below it: its child, or behind another of the same request."""
-    for index, draft in enumerate(drafts):
-        parents = {edge.parent for edge in draft.task.parents}
-        if draft.task.group > 0 or not parents or any(parent > 0 and parent != task for parent in parents):
-            raise NotAllowed(f"node {index} of the request is not below node {task}", index=index)

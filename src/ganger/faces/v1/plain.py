@@ -89,7 +89,8 @@ class PlainNodes:
             return [error] * len(tasks)
         except Exception as error:
             # Those who wait are answered, whatever it was.
-            return [GangerError(f"an error that nobody expected: {error!r}")] * len(tasks)
+            self._backend.telemetry.event("request_failed", path="/v1/nodes", error=repr(error))
+            return [GangerError("an error that nobody expected")] * len(tasks)
 
 
 def _answer(made: Submitted) -> Reply:

@@ -18,7 +18,7 @@ from ganger.engine.wait import Waited
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, EVENT_STREAM, Answer
 from ganger.faces.http.request import Request
-from ganger.faces.http.routes import Endpoint, Route
+from ganger.faces.http.routes import Endpoint, Route, word
 from ganger.faces.v1.backend import Backend
 from ganger.faces.v1.engine_acts import EngineActs
 from ganger.faces.v1.engine_reads import ASKED, PLAIN, WAITED, EngineReads
@@ -32,7 +32,7 @@ _Refused = list[tuple[int, str]]
 def list_remote_routes(backend: Backend, clock: Clock, sign: Sign) -> list[Route]:
     """Every address for Ganger's own clients and nodes."""
     routes = [*_read_routes(backend), *_act_routes(backend), *_worker_routes(Workers(backend, clock, sign))]
-    return [route._replace(endpoint=_agree(route.endpoint)) for route in routes]
+    return word([route._replace(endpoint=_agree(route.endpoint)) for route in routes], remote.PARAMETERS)
 
 
 def _read_routes(backend: Backend) -> list[Route]:

@@ -13,13 +13,13 @@ from ganger.engine.ticks import next_ticks
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.reply import NO_CONTENT, Answer, Reply, answer_json
 from ganger.faces.http.request import Request
-from ganger.faces.http.routes import Route
+from ganger.faces.http.routes import Route, word
 from ganger.faces.v1.backend import Backend, sign
 from ganger.faces.v1.flags import read_limit
 from ganger.wire.v1 import schedules as wire
 from ganger.wire.v1.answers import Names
 from ganger.wire.v1.requests import decode, read_retries
-from ganger.wire.v1.specs import show_spec
+from ganger.wire.v1.specs import describe_again, show_spec
 from ganger.wire.v1.words import name_type
 
 _MOST_TICKS: Final = 1_000
@@ -37,7 +37,7 @@ def list_schedule_routes(backend: Backend, clock: Clock) -> list[Route]:
     """Every address under `/v1/schedules`."""
     of, one, told = ScheduleDoor(backend, clock), f"{_PATH}/{{name}}", wire.ScheduleTold
     ticks = f"{one}/ticks"
-    return [
+    routes = [
         Route("GET", _PATH, Need.READ, of.list_all, "List the schedules", answer=list[told]),  # type: ignore[valid-type]
         Route("POST", _PATH, Need.SUBMIT, of.add, "Add a schedule", body=wire.ScheduleIn, answer=told, status=201),
         Route("GET", one, Need.READ, of.show, "Show a schedule", answer=told),
@@ -48,6 +48,7 @@ def list_schedule_routes(backend: Backend, clock: Clock) -> list[Route]:
         Route("DELETE", one, Need.CANCEL, of.remove, "Remove a schedule; the nodes that it made stay", status=204),
         Route("GET", ticks, Need.READ, of.ticks, "When the next ticks are", _TICKS, answer=wire.TicksTold),
     ]  # fmt: skip
+    return word(routes, wire.PARAMETERS)
 
 
 class ScheduleDoor:
@@ -103,7 +104,11 @@ class ScheduleDoor:
             fields["retry"] = read_retries(changes.retries)
         if changes.queue is not None:
             fields["queue"] = int(await self._find_queue(changes.queue, grant))
-        changed = Work(**fields | {"spec": wire.change_tick_spec(work.kind, work.spec, said.data)})
+        fields["spec"] = wire.change_tick_spec(work.kind, work.spec, said.data)
+        if not changes.description:
+            again = describe_again(work.kind, work.description, work.spec, fields["spec"])
+            fields["description"] = again or work.description
+        changed = Work(**fields)
         self._check(changed)
         return changed
 
@@ -161,7 +166,7 @@ def _tell_work(work: Work, names: Names) -> dict[str, Any]:
         "type": name_type(work.kind),
         "queue": names.get(QueueId(work.queue)),
         "priority": work.priority,
-        "description": work.description,
+        "description": work.description or name_type(work.kind),
         "retries": None if work.retry is None else max(0, from_text(work.retry).max_attempts - 1),
         "timeout": work.timeout,
         "limit_key": work.limit_key,

@@ -8,7 +8,7 @@ from ganger.faces.http.grants import Need
 from ganger.faces.http.news import News
 from ganger.faces.http.reply import Answer, answer_json
 from ganger.faces.http.request import Request
-from ganger.faces.http.routes import Route
+from ganger.faces.http.routes import Route, word
 from ganger.faces.v1.reports import count_states
 from ganger.wire.v1 import shapes
 
@@ -22,7 +22,8 @@ def list_stat_routes(meter: Meter, news: News) -> list[Route]:
         return answer_json({"queues": [_tell(one) for one in figures], "last_event": str(await news.mark())})
 
     words = "How deep, how old and how fast each queue is, and how many workers it could use"
-    return [Route("GET", "/v1/stats", Need.READ, show, words, _PARAMETERS, answer=shapes.Stats)]
+    route = Route("GET", "/v1/stats", Need.READ, show, words, _PARAMETERS, answer=shapes.Stats)
+    return word([route], shapes.PARAMETERS)
 
 
 def _tell(figures: Figures) -> dict[str, Any]:
@@ -33,6 +34,7 @@ def _tell(figures: Figures) -> dict[str, Any]:
         "paused": figures.paused,
         "ready": figures.ready,
         "running": figures.running,
+        "claimed": figures.claimed,
         "oldest_ready": figures.oldest,
         "rates": figures.rates,
         "wanted_slots": figures.wanted_slots,

@@ -41,7 +41,8 @@ from ganger.faces.v1.engine_reads import read_body, read_wait
 from ganger.wire.v1 import remote
 from ganger.wire.v1.words import read_id
 
-Sign = Callable[[TaskId, Fence], str]
+Sign = Callable[[TaskId, Fence, str], str]
+"""Makes the token of an attempt, for a node that works by the token with this id."""
 DATA_PARAMETERS: Final = frozenset({"task", "fence", "name"})
 _KNOWN: Final = 10_000
 _NOTES: Final = 10_000
@@ -49,7 +50,7 @@ _NOBODY: Final = NodeId(0)
 
 
 class Workers:
-    """The endpoints under `/v1/workers` that a node uses. `sign` makes the token of an attempt."""
+    """The endpoints under `/v1/workers` that a node uses."""
 
     def __init__(self, backend: Backend, clock: Clock, sign: Sign) -> None:
         self._engine = backend.engine
@@ -90,8 +91,8 @@ class Workers:
         if "wait" in request.query:
             if given.settle or claim is None:
                 raise BadInput("a claim alone can wait; settle without wait", field="wait")
-            return self._tell(Settled([], await self._wait(node, claim, read_wait(request))))
-        return self._tell(await self._settle(node, given.settle, claim))
+            return self._tell(Settled([], await self._wait(node, claim, read_wait(request))), request.grant)
+        return self._tell(await self._settle(node, given.settle, claim), request.grant)
 
     async def _wait(self, node: NodeId, claim: Claim, seconds: float) -> list[Claimed]:
         """What there is, as soon as there is something; nothing when the time is up, or when it is woken."""
@@ -134,8 +135,8 @@ class Workers:
         refused += [(place, Verdict.STALE.value) for place in range(len(given)) if place not in ours]
         return settled._replace(refused=sorted(refused))
 
-    def _tell(self, settled: Settled) -> Answer:
-        tokens = [self._sign(one.id, one.fence) for one in settled.claimed]
+    def _tell(self, settled: Settled, grant: Grant) -> Answer:
+        tokens = [self._sign(one.id, one.fence, grant.id) for one in settled.claimed]
         due, now = settled.next_due, self._clock.now()
         return answer_json(
             remote.TakenOut(list(settled.refused), list(settled.claimed), tokens, due, settled.waiting, now)

@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from ganger.core.errors import BadInput, BadNumber
 from ganger.core.outcome import Fail
 from ganger.core.task import Kind
 from ganger.node.executor import Assignment, Ended
 from ganger.node.guardian.messages import Caps, End, Start
 from ganger.node.guardian.remote import Guardian
-from ganger.node.guardian.run import GuardedRun, NeverRan, judge, read_small
+from ganger.node.guardian.run import SIGNALLED, GuardedRun, NeverRan, find_cut, judge, read_small
 from ganger.node.guardian.ward import Ward
 from ganger.node.secrets import NO_SECRETS, Opened, Secrets, has_reference, open_secrets
 from ganger.node.spool import Spool
+from ganger.wire.cuts import add_cut
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec, decode
 
 _LONGEST_ARGUMENT: Final = 100_000
@@ -89,7 +88,7 @@ def make_order(assignment: Assignment, home: Home, room: int = 0, secrets: Secre
         claimed.id,
         claimed.fence,
         opened.argv,
-        {**home.environment, **opened.env, **assignment.environment},
+        {**home.environment, **_lead_with_venv(home, opened.env), **assignment.environment},
         str(home.folder) if spec.cwd is None else spec.cwd,
         assignment.trusted_until,
         stdin=None if opened.stdin is None else opened.stdin.encode(),
@@ -101,6 +100,14 @@ def make_order(assignment: Assignment, home: Home, room: int = 0, secrets: Secre
         room=room,
         masks=opened.values,
     )
+
+
+def _lead_with_venv(home: Home, env: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment of a spec. One that names a virtual environment, and no PATH, finds its programs first."""
+    venv, path = env.get("VIRTUAL_ENV"), home.environment.get("PATH")
+    if not venv or not path or "PATH" in env:
+        return env
+    return {**env, "PATH": f"{venv}/bin:{path}"}
 
 
 def _open(spec: CommandSpec | ShellSpec, argv: list[str], secrets: Secrets) -> Opened:
@@ -146,10 +153,7 @@ def _cap(limits: Limits) -> Caps:
 def _gather(end: End, spool: Path) -> dict[str, bytes]:
     """The data that an attempt leaves: its exit code, what it said if that is little, and what was cut off."""
     data = read_small(end, spool)
-    code = end.code if end.signal is None else 128 + end.signal
+    code = end.code if end.signal is None else SIGNALLED + end.signal
     if code is not None:
         data["result"] = str(code).encode()
-    cut = {name: dropped for name, (_, dropped) in end.streams.items() if dropped}
-    if cut:
-        data["cut"] = msgspec.json.encode(cut)
-    return data
+    return add_cut(data, *find_cut(end))

@@ -31,6 +31,7 @@ from ganger.node.secrets import NO_SECRETS, Secrets, may_have_reference
 from ganger.node.shipping import Readable
 from ganger.node.spool import Spool
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.unreadable import UNREADABLE
 
 TICK: Final = 0.1
 """Seconds between two looks at what is executed, while anything is."""
@@ -280,7 +281,7 @@ def _refers(spec: bytes) -> bool:
 def _read_route(spec: bytes) -> _Route:
     try:
         return _ROUTE.decode(spec)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         # Whoever executes it says what is wrong with it.
         return _Route()
 

@@ -26,13 +26,15 @@ from ganger.core.task import EXIT, PLUGIN
 from ganger.node.executor import Assignment, Ended
 from ganger.node.guardian.messages import End, Start
 from ganger.node.guardian.remote import Guardian
-from ganger.node.guardian.run import SMALL, GuardedRun, NeverRan, judge, read_small
+from ganger.node.guardian.run import SMALL, GuardedRun, NeverRan, find_cut, judge, read_small
 from ganger.node.guardian.ward import Ward
 from ganger.node.masking import mask
 from ganger.node.plugins import NO_NAMES, Answer, Plugin, PluginTask, find_plugin
 from ganger.node.secrets import NO_SECRETS, Opening, Secrets
 from ganger.node.spool import Spool
+from ganger.wire.cuts import FULL, add_cut
 from ganger.wire.specs import PluginSpec, decode
+from ganger.wire.unreadable import UNREADABLE
 
 _GONE_PAUSE: Final = 30_000
 _GRACE: Final = 5_000
@@ -158,7 +160,7 @@ def describe(assignment: Assignment, secrets: Secrets) -> tuple[bytes, list[byte
 
 def conclude(end: End, papers: Papers, spool: Path) -> Ended:
     """How the attempt ended, by the table above, with what it said."""
-    printed = read_small(end, spool) | _tell_exit(end)
+    printed = add_cut(read_small(end, spool) | _tell_exit(end), *find_cut(end))
     if end.why != "exit" or end.signal is not None:
         return Ended(judge(end), printed, tuple(end.streams))
     answer, why = _read_answer(papers.answer)
@@ -167,11 +169,21 @@ def conclude(end: End, papers: Papers, spool: Path) -> Ended:
     given = {"stdout": answer.stdout, "stderr": answer.stderr}
     masks = papers.read_masks()
     said = {name: mask(text.encode("utf-8", "replace"), masks) for name, text in given.items() if text is not None}
-    for name, text in said.items():
-        # What the plugin says in its answer stands for what its process wrote there.
-        (spool / f"{end.task}.{end.fence}.{name}").write_bytes(text)
-    small = {name: text for name, text in {**printed, **said}.items() if len(text) <= SMALL}
-    return Ended(_judge_answer(answer), small, tuple({**end.streams, **said}))
+    cut = {name: _put(spool / f"{end.task}.{end.fence}.{name}", text) for name, text in said.items()}
+    lost = {name: missing for name, missing in cut.items() if missing}
+    kept = {name: text[: len(text) - cut[name]] for name, text in said.items()}
+    small = {name: text for name, text in {**printed, **kept}.items() if len(text) <= SMALL}
+    return Ended(_judge_answer(answer), add_cut(small, lost, FULL, end.fence), tuple({**end.streams, **said}))
+
+
+def _put(path: Path, text: bytes) -> int:
+    """What the plugin says in its answer stands for what its process wrote there; how much of it was not kept."""
+    try:
+        path.write_bytes(text)
+    except OSError:
+        # What is small goes into the store with the end.
+        return max(0, len(text) - SMALL)
+    return 0
 
 
 def _tell_exit(end: End) -> dict[str, bytes]:
@@ -205,5 +217,5 @@ def _read_answer(path: Path) -> tuple[Answer | None, str | None]:
         return msgspec.json.decode(path.read_bytes(), type=Answer), None
     except FileNotFoundError:
         return None, None
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (OSError, *UNREADABLE) as error:
         return None, str(error)

@@ -1,35 +1,64 @@
 """From an import path to something that can be called with what came as JSON.
 
-JSON knows no dates, no bytes, no sets, no classes. Where a parameter is annotated with such a type, its argument is
-converted; where the annotation is one that JSON has anyway, or nothing that can be used, the argument goes as it is.
+What can go wrong, and why this is right:
+
+- *The path names what nobody meant to be called*, as `os:system`. What is called is what an app has declared, or what
+  the operator allows by a pattern.
+- *A pattern allows a module, and the path goes through it to another*, as `mine.tasks:subprocess.getoutput`. So what is
+  found must be allowed by the name that it has where it is defined as well.
+- *The import itself does something.* A module of the standard library is not even imported, unless it is allowed. What
+  else lies on the node's paths is the operator's: to import it is to run it.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import sysconfig
+from collections.abc import Callable
+from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-import msgspec
+from ganger.core.errors import BadInput, NotRegistered
+from ganger.core.registered import Registered
+from ganger.wire.arguments import Parameters, read_parameters
 
-from ganger.core.errors import BadInput
-
-_PLAIN: Final = frozenset({str, int, float, bool, type(None), list, dict, object, Any, inspect.Parameter.empty})
+_STANDARD: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 class Target(NamedTuple):
-    """A function, where it wants to run, and the types of those of its parameters that need a conversion."""
+    """A function, where it wants to run, and what it says of its parameters and its result."""
 
     call: Callable[..., Any]
     is_async: bool
-    by_place: Mapping[int, tuple[str, Any]]
-    by_name: Mapping[str, Any]
+    parameters: Parameters
 
 
-def find(path: str) -> Target:
-    """The function of `module:name`. BadInput says what is wrong with the path; an import may raise anything."""
+class Allowed(NamedTuple):
+    """What may be called besides what apps declare: patterns of names, as `mypackage.*`."""
+
+    patterns: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.patterns)
+
+
+NOTHING: Final = Allowed()
+
+
+def find(path: str, allowed: Allowed = NOTHING) -> Target:
+    """The function of `module:name`. An import may raise anything.
+
+    BadInput says what is wrong with the path, NotRegistered that nobody meant it to be called.
+    """
     module_name, colon, name = path.partition(":")
     if not (module_name and colon and name):
         raise BadInput(f"{path!r:.200} is no import path; write module:name")
+    is_named = allowed.has(f"{module_name}.{name}")
+    if not is_named and _is_standard(module_name):
+        raise _refuse(path)
     found: Any = import_module(module_name)
     for part in name.split("."):
         try:
@@ -38,61 +67,37 @@ def find(path: str) -> Target:
             raise BadInput(f"{path!r:.200}: {module_name} has no {name!r}") from None
     if not callable(found):
         raise BadInput(f"{path!r:.200} is a {type(found).__name__}, which cannot be called")
-    return _describe(found)
+    if not _is_registered(found) and not (is_named and allowed.has(_find_own_name(found))):
+        raise _refuse(path)
+    return Target(found, inspect.iscoroutinefunction(inspect.unwrap(found)), read_parameters(found))
 
 
-def _describe(found: Callable[..., Any]) -> Target:
-    plain = inspect.unwrap(found)
-    is_async = inspect.iscoroutinefunction(plain)
-    try:
-        hints = get_type_hints(plain)
-        parameters = list(inspect.signature(plain).parameters.values())
-    except (TypeError, ValueError, NameError, AttributeError):
-        # A builtin without a signature, or an annotation that nobody can resolve: everything goes as it is.
-        return Target(found, is_async, {}, {})
-    wanted = {name: hint for name, hint in hints.items() if name != "return" and _needs_conversion(hint)}
-    by_place = {
-        place: (parameter.name, wanted[parameter.name])
-        for place, parameter in enumerate(parameters)
-        if parameter.name in wanted and parameter.kind in _POSITIONAL
-    }
-    return Target(found, is_async, by_place, wanted)
+def _refuse(path: str) -> NotRegistered:
+    return NotRegistered(
+        f"{path!r:.200} is no function that an app has declared: put @app.task on it, or name it in the setting "
+        f"allow of this node [{NotRegistered.code}]",
+        path=path[:200],
+    )
 
 
-_POSITIONAL: Final = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
-
-
-def _needs_conversion(hint: Any) -> bool:
-    if hint in _PLAIN:
+def _is_standard(module_name: str) -> bool:
+    """Is it of the standard library, and not one of the user's that has the same name?"""
+    top = module_name.partition(".")[0]
+    if top not in sys.stdlib_module_names:
         return False
-    parts = get_args(hint)
-    if parts and all(part is Ellipsis or not _needs_conversion(part) for part in parts):
-        return getattr(hint, "__origin__", None) in (tuple, set, frozenset)
-    return _is_known(hint)
+    spec = sys.modules[top].__spec__ if top in sys.modules else find_spec(top)
+    if spec is None or spec.origin is None or not spec.has_location:
+        return True
+    place = Path(spec.origin).resolve()
+    return any(place.is_relative_to(folder) for folder in _STANDARD) and _INSTALLED.isdisjoint(place.parts)
 
 
-def _is_known(hint: Any) -> bool:
-    """Does the converter know the type? A parameter of a class of one's own may be given by a default alone."""
-    try:
-        msgspec.json.Decoder(hint)
-    except TypeError:
-        return False
-    return True
+def _is_registered(found: Any) -> bool:
+    """Is it declared by an app, or a decorated one that is?"""
+    return isinstance(inspect.unwrap(found, stop=lambda layer: isinstance(layer, Registered)), Registered)
 
 
-def convert(target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments in the types that the function asks for. BadInput names the one that cannot be converted."""
-    placed, named = list(args), dict(kwargs)
-    for place, (name, hint) in target.by_place.items():
-        if place < len(placed):
-            placed[place] = _convert(name, placed[place], hint)
-    for name in named.keys() & target.by_name.keys():
-        named[name] = _convert(name, named[name], target.by_name[name])
-    return placed, named
-
-
-def _convert(name: str, value: Any, hint: Any) -> Any:
-    try:
-        return msgspec.convert(value, hint)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"the argument {name}: {error}") from None
+def _find_own_name(found: Any) -> str:
+    """Where it is defined, whatever the path by which it was reached."""
+    named = found if hasattr(found, "__qualname__") else type(found)
+    return f"{named.__module__}.{named.__qualname__}"

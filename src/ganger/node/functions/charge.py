@@ -5,13 +5,20 @@ from typing import NamedTuple
 
 
 class Charge(NamedTuple):
-    """The numbers of descriptors are those that it inherits. `slots`: how many functions it executes at once."""
+    """The numbers of descriptors are those that it inherits. `slots`: how many functions it executes at once.
+
+    `level` is the least that functions log, `django` the settings of the project that they are part of, if any.
+    `allow` has a pattern of what may be called on each line.
+    """
 
     mode: int
     slots: int
     note: str
     spool: str
     cap: int
+    level: str
+    django: str
+    allow: str
     jobs: int
     results: int
     outbox: int
@@ -22,6 +29,7 @@ class Charge(NamedTuple):
 
     @classmethod
     def read(cls, words: Sequence[str]) -> "Charge":
-        mode, slots, note, spool, cap, *descriptors = words
+        mode, slots, note, spool, cap, level, django, allow, *descriptors = words
         jobs, results, outbox, lifeline = map(int, descriptors)
-        return cls(int(mode), int(slots), note, spool, int(cap), jobs, results, outbox, lifeline)
+        said = level, django, allow
+        return cls(int(mode), int(slots), note, spool, int(cap), *said, jobs, results, outbox, lifeline)

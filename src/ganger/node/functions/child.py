@@ -39,6 +39,7 @@ from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.outbox import Outbox, make_memory
 from ganger.node.masking import mask, mask_pieces
 from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
+from ganger.runtime.django import VARIABLE as DJANGO
 
 STREAMS: Final = ("stdout", "stderr")
 _PROGRAM: Final = ("-u", "-m", "ganger.node.functions")
@@ -129,10 +130,13 @@ class Child(asyncio.Protocol):
 
     async def _spawn(self, given: Sequence[int]) -> asyncio.subprocess.Process:
         options = self._options
-        charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *given)
+        fixed = {DJANGO: options.django} if options.django else {}
+        said = options.level, options.django, "\n".join(options.allow)
+        charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *said, *given)
         paths = os.pathsep.join([*options.paths, *filter(None, sys.path)])
         return await asyncio.create_subprocess_exec(
-            *("/usr/bin/env", f"PYTHONPATH={paths}", sys.executable, *_PROGRAM, *charge.words()),
+            *(sys.executable, *_PROGRAM, *charge.words()),
+            env={**options.environment, **fixed, "PYTHONPATH": paths},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._files[0],
             stderr=self._files[1],

@@ -9,16 +9,20 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ganger.core.errors import BadInput
+from ganger.core.errors import BadInput, NotRegistered
 from ganger.core.outcome import Fail, Killed, Release
 from ganger.core.signals import Cancel, Retry, Snooze, outcome_of
-from ganger.node.functions.binding import Target, convert, find
+from ganger.node.functions.binding import NOTHING, Allowed, Target, find
 from ganger.node.functions.context import CURRENT, Context
+from ganger.node.functions.logs import hear_logging
 from ganger.node.functions.messages import ENCODER, LARGEST_RESULT, How, Job, Result
 from ganger.node.functions.track import Capture
 from ganger.node.masking import mask, mask_all
-from ganger.wire.floats import encode, has_words, read
+from ganger.runtime import django
+from ganger.wire.arguments import convert_arguments
 from ganger.wire.specs import FunctionSpec, decode
+from ganger.wire.unreadable import UNREADABLE
+from ganger.wire.values import encode, has_words, read, spell
 
 _HEAD: Final = 2_000
 _TAIL: Final = 6_000
@@ -39,10 +43,14 @@ DONE: Final = Said(How.SUCCEEDED)
 
 
 class Executor:
-    """Executes jobs; the functions that it has found are kept."""
+    """Executes jobs; the functions that it has found are kept. `project` names the settings of a Django project."""
 
-    def __init__(self, capture: Capture, *, sends_async_away: bool) -> None:
+    def __init__(
+        self, capture: Capture, project: str = "", allowed: Allowed = NOTHING, *, sends_async_away: bool
+    ) -> None:
         self.capture = capture
+        self.project = project
+        self._allowed = allowed
         self._sends_async_away = sends_async_away
         self._targets: dict[str, Target] = {}
 
@@ -68,47 +76,66 @@ class Executor:
         spec = read_spec(job.spec)
         target = self._targets.get(spec.path)
         if target is None:
-            target = self._targets[spec.path] = find(spec.path)
+            target = self._targets[spec.path] = self._find(spec.path)
         return spec, target
+
+    def _find(self, path: str) -> Target:
+        if self.project:
+            django.set_up(self.project)
+        target = find(path, self._allowed)
+        hear_logging()
+        return target
 
     def _call(self, job: Job) -> Said:
         spec, target = self.prepare(job)
         if target.is_async and self._sends_async_away and spec.mode is None:
             return Said(How.BOUNCED, spec.path.encode())
+        if self.project:
+            with django.around():
+                return self._finish(spec, target)
+        return self._finish(spec, target)
+
+    def _finish(self, spec: FunctionSpec, target: Target) -> Said:
         result = call(spec, target)
         if result is None:
             return DONE
-        return succeed(spec.path, asyncio.run(_await(result)) if isawaitable(result) else result)
+        result = asyncio.run(self.wait(result)) if isawaitable(result) else result
+        return succeed(spec.path, result, target.parameters.returns)
+
+    async def wait(self, awaitable: Awaitable[Any]) -> Any:
+        """What a coroutine comes to."""
+        if not self.project:
+            return await awaitable
+        async with django.around_async():
+            return await awaitable
 
 
 def read_spec(body: bytes) -> FunctionSpec:
     """What is to be called with what. BadInput: it is no spec of a function."""
     try:
         spec = _SPEC.decode(body)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+    except UNREADABLE:
         spec = decode(body, FunctionSpec)
     if not (spec.args or spec.kwargs) or not has_words(body):
         return spec
     return msgspec.structs.replace(spec, args=read(spec.args), kwargs=read(spec.kwargs))
 
 
-async def _await(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
-
-
 def call(spec: FunctionSpec, target: Target) -> Any:
-    if not target.by_name:
+    if not target.parameters.by_name:
         return target.call(*spec.args, **spec.kwargs)
-    args, kwargs = convert(target, spec.args, spec.kwargs)
+    args, kwargs = convert_arguments(target.parameters, spec.args, spec.kwargs)
     return target.call(*args, **kwargs)
 
 
-def succeed(path: str, result: Any) -> Said:
-    """The result as JSON. One that is none, or too large, fails the task: it would fail again."""
+def succeed(path: str, result: Any, returns: Any = Any) -> Said:
+    """The result as JSON, true to its type. One that is none, or too large, fails the task: it would fail again."""
     if result is None:
         return DONE
     try:
-        body = encode(result)
+        body = encode(spell(result, returns))
+    except BadInput as error:
+        return Said(How.HOPELESS, f"{path} returned {_type_name(result)}, which is not JSON: {error.message}".encode())
     except Exception as error:
         return Said(How.HOPELESS, f"{path} returned {_type_name(result)}, which is not JSON: {_print(error)}".encode())
     if len(body) > LARGEST_RESULT:
@@ -143,7 +170,7 @@ def _explain(error: BaseException) -> Said:
     match error:
         case Retry() | Snooze() | Cancel():
             return _signal(error)
-        case BadInput():
+        case BadInput() | NotRegistered():
             return Said(How.HOPELESS, str(error).encode("utf-8", "replace"))
         case SystemExit():
             return Said(How.FAILED, f"it called exit({error.code!r:.100}); a function ends by returning".encode())

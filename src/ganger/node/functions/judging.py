@@ -4,7 +4,8 @@
 |---|---|
 | returned | Succeed, with the result as JSON; without one for None |
 | raised | Fail, code 2, with the traceback |
-| cannot be found, was given what it cannot take, returned what is not JSON | Fail, code 2, never tried again |
+| cannot be found, was declared by no app | Fail, code 2, never tried again |
+| was given what it cannot take, returned what is not JSON | Fail, code 2, never tried again |
 | raised Retry | Fail, code 2, with its reason and its delay |
 | raised Snooze | Release, due after the delay |
 | raised Cancel | Killed |
@@ -17,13 +18,12 @@
 
 from typing import Final, assert_never
 
-import msgspec
-
 from ganger.core.outcome import Crashed, Fail, Killed, Outcome, Release, Succeed
 from ganger.node.executor import Ended
 from ganger.node.functions.child import Child, Errand, Stopped
 from ganger.node.functions.messages import How, Result
 from ganger.node.functions.note import Cause
+from ganger.wire.cuts import add_cut
 
 TIMED_OUT: Final = 124
 SUCCEEDED: Final = Ended(Succeed())
@@ -35,12 +35,11 @@ _NOT_BEGUN: Final = frozenset({How.DROPPED, How.DISTRUSTED})
 
 def judge(result: Result, stopped: Stopped | None) -> Ended:
     """How the attempt ended, by the table above."""
-    if result.how is How.SUCCEEDED and stopped is None and not result.said and not result.spooled:
+    is_silent = not (result.said or result.spooled or result.cut)
+    if result.how is How.SUCCEEDED and stopped is None and is_silent:
         return Ended(Succeed(result.body)) if result.body else SUCCEEDED
     outcome = _judge(result) if stopped is None or result.how in _NOT_BEGUN else end_stopped(stopped)
-    data = dict(result.said)
-    if result.cut:
-        data["cut"] = msgspec.json.encode(result.cut)
+    data = add_cut(result.said, result.cut, next(iter(result.faults.values()), ""))
     return Ended(outcome, data, tuple(result.spooled))
 
 

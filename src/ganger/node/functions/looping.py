@@ -5,6 +5,7 @@ import inspect
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from queue import Empty
 from typing import Any
@@ -18,6 +19,7 @@ from ganger.node.functions.messages import ENCODER, How, Job, Result
 from ganger.node.functions.note import Note
 from ganger.node.functions.outbox import Outbox
 from ganger.node.functions.porter import Line, Porter
+from ganger.runtime import django
 from ganger.wire.specs import FunctionSpec
 
 
@@ -135,7 +137,8 @@ class Looper(Porter):
         try:
             spec, target = self._executor.prepare(job)
             result = call(spec, target) if target.is_async else await self._call_apart(job.seq, spec, target)
-            return succeed(spec.path, await result if inspect.isawaitable(result) else result)
+            result = await self._executor.wait(result) if inspect.isawaitable(result) else result
+            return succeed(spec.path, result, target.parameters.returns)
         except BaseException as error:
             # Told from here: an exit that leaves a task ends the loop, and all that runs on it.
             return explain(error)
@@ -144,14 +147,16 @@ class Looper(Porter):
         around = copy_context()
         self._apart.add(seq)
         try:
-            return await self._loop.run_in_executor(self._threads, around.run, _call_plainly, spec, target)
+            project = self._executor.project
+            return await self._loop.run_in_executor(self._threads, around.run, _call_plainly, spec, target, project)
         finally:
             self._apart.discard(seq)
 
 
-def _call_plainly(spec: FunctionSpec, target: Target) -> Any:
+def _call_plainly(spec: FunctionSpec, target: Target, project: str) -> Any:
     """A StopIteration would never come out of the thread: no future carries one."""
     try:
-        return call(spec, target)
+        with django.around() if project else nullcontext():
+            return call(spec, target)
     except StopIteration as error:
         raise RuntimeError(f"{spec.path} raised StopIteration") from error

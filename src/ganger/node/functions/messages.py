@@ -109,7 +109,7 @@ class Trim(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
 
 class Result(msgspec.Struct, frozen=True, array_like=True):
     """`body`: the result as JSON, the reason as text, or the delay in digits. `said`: small streams; `cut`: what was
-    cut off of streams; `spooled`: the streams that are in the spool.
+    cut off of streams; `spooled`: the streams that are in the spool; `faults`: why it was cut off before the cap.
     """
 
     seq: int
@@ -118,6 +118,7 @@ class Result(msgspec.Struct, frozen=True, array_like=True):
     said: dict[str, bytes] = {}
     cut: dict[str, int] = {}
     spooled: list[str] = []
+    faults: dict[str, str] = {}
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):

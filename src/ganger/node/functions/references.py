@@ -12,6 +12,7 @@ from ganger.core.errors import BadInput, GangerError
 from ganger.core.ids import TaskId
 from ganger.node.secrets import Opening, Secrets, may_have_reference
 from ganger.wire.specs import FunctionSpec, decode, encode
+from ganger.wire.unreadable import UNREADABLE
 
 MARK: Final = "$task"
 _QUOTED: Final = b'"$task"'
@@ -62,5 +63,5 @@ async def _read(task: Any, read: Resolve) -> Any:
         raise BadInput(f"the result of task {task}, which is an argument, cannot be read: {error}") from None
     try:
         return msgspec.json.decode(body) if body else None
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise BadInput(f"the result of task {task}, which is an argument, is not JSON") from None

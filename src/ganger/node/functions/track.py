@@ -9,19 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ganger.core.errors import GangerError
+from ganger.core.errors import GangerError, StoreFull
 from ganger.node.functions.context import Context
 from ganger.node.functions.messages import SMALL
 from ganger.node.masking import Masker
 from ganger.node.spool import Bell, Spool, SpoolKey, SpoolWriter
+from ganger.wire.cuts import FULL
 
 
 class Printed(NamedTuple):
-    """Streams by name: those that are small, how much of each was cut off, and those that are in the spool."""
+    """Streams by name: those that are small, how much of each was cut off, those that are in the spool, and why one was
+    cut off before its cap.
+    """
 
     said: dict[str, bytes]
     cut: dict[str, int]
     spooled: list[str]
+    faults: dict[str, str]
 
 
 class Place(NamedTuple):
@@ -51,7 +55,7 @@ class Capture(Protocol):
 class Track:
     """One stream of one attempt. Several threads may write: a function has those that it makes."""
 
-    __slots__ = ("_key", "_lock", "_lost", "_masker", "_pieces", "_place", "_size", "_writer")
+    __slots__ = ("_fault", "_head", "_key", "_lock", "_lost", "_masker", "_pieces", "_place", "_size", "_writer")
 
     def __init__(self, place: Place, key: SpoolKey, masks: Sequence[bytes] = ()) -> None:
         self._place = place
@@ -61,6 +65,8 @@ class Track:
         self._pieces: list[bytes] = []
         self._size = 0
         self._lost = 0
+        self._fault = ""
+        self._head = b""
         self._writer: SpoolWriter | None = None
 
     def write(self, text: str) -> None:
@@ -91,9 +97,11 @@ class Track:
         if self._writer is not None:
             extent = self._writer.close()
             printed.spooled.append(name)
-            if cut := extent.dropped + self._lost:
+            if cut := extent.dropped + self._lost - len(self._head):
                 printed.cut[name] = cut
-            small = self._writer.path.read_bytes() if 0 < extent.length <= SMALL else b""
+            if self._fault:
+                printed.faults[name] = self._fault
+            small = self._writer.path.read_bytes() if 0 < extent.length <= SMALL else self._head
         if small:
             printed.said[name] = small
 
@@ -103,5 +111,17 @@ class Track:
             if self._writer is None:
                 self._writer = self._place.write(self._key)
             self._writer.write(pieces)
-        except GangerError:
+        except GangerError as error:
+            if not self._fault and not self._has_spooled():
+                # It goes into the store with the end.
+                self._head = pieces[:SMALL]
+            self._fault = say_fault(error)
             self._lost += len(pieces)
+
+    def _has_spooled(self) -> bool:
+        return self._writer is not None and self._writer.extent.length > 0
+
+
+def say_fault(error: GangerError) -> str:
+    """Why the disk did not take output."""
+    return FULL if isinstance(error, StoreFull) else error.message

@@ -9,11 +9,13 @@ from queue import Empty
 from typing import Final
 
 from ganger.core.clock import Clock
+from ganger.node.functions.binding import Allowed
 from ganger.node.functions.capture import ContextCapture, FileCapture
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.context import Context
 from ganger.node.functions.dying import die
 from ganger.node.functions.execution import Executor, confess
+from ganger.node.functions.logs import set_level
 from ganger.node.functions.looping import Looper
 from ganger.node.functions.messages import ENCODER, Hello, How, Job, Mode, Result, frame
 from ganger.node.functions.note import Note
@@ -31,18 +33,19 @@ def work(charge: Charge, clock: Clock) -> None:
     outbox = Outbox(charge.outbox)
     os.close(charge.outbox)
     sys.setswitchinterval(_SWITCH)
-    place = Place(charge.spool, charge.cap)
+    set_level(charge.level)
+    place, said = Place(charge.spool, charge.cap), (charge.django, Allowed(tuple(charge.allow.split())))
     line.results.sendall(frame(Hello(os.getpid())))
     match Mode(charge.mode):
         case Mode.PROCESS:
-            executor = Executor(FileCapture(place), sends_async_away=True)
+            executor = Executor(FileCapture(place), *said, sends_async_away=True)
             _work_alone(Porter(line, outbox, clock, 1, executor.capture), note, clock, executor)
         case Mode.THREAD:
-            executor = Executor(ContextCapture(place), sends_async_away=True)
+            executor = Executor(ContextCapture(place), *said, sends_async_away=True)
             porter = Porter(line, outbox, clock, charge.slots, executor.capture)
             _work_in_threads(porter, note, clock, executor, charge.slots)
         case Mode.LOOP:
-            executor = Executor(ContextCapture(place), sends_async_away=False)
+            executor = Executor(ContextCapture(place), *said, sends_async_away=False)
             Looper(line, outbox, clock, note, executor).work()
 
 

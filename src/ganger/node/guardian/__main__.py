@@ -5,11 +5,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from ganger.node.guardian.folder import RunFolder
 from ganger.node.guardian.journal import NewerFormat
-from ganger.node.guardian.service import Charge, Taken, guard
+from ganger.node.guardian.recovery import Taken
+from ganger.node.guardian.service import Charge, guard
 from ganger.node.isolation import Isolation
 from ganger.runtime.clock import SystemClock
 
@@ -27,7 +29,9 @@ def main(argv: list[str]) -> int:
     os.close(writer)
     with os.fdopen(reader, "rb") as words:
         said = words.read()
-    os.write(1, said)
+    # Whoever asked may have been killed; the guardian goes on all the same.
+    with suppress(BrokenPipeError):
+        os.write(1, said)
     return 0 if said == READY else 1
 
 
@@ -53,7 +57,8 @@ def _live(charge: Charge, writer: int) -> NoReturn:
         # The last word goes to the log, which is standard error by now.
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stderr.flush()
         os._exit(status)
 
 
@@ -66,9 +71,10 @@ def _say_once(writer: int) -> Callable[[], None]:
 
 
 def _detach(folder: RunFolder) -> None:
-    """Nothing of whoever started us stays: not its session, its terminal, its folder, its files."""
+    """Nothing of whoever started us stays but its umask, which is for commands: not its session, its terminal, its
+    folder, its files. Our own files lie in a folder that nobody else may enter.
+    """
     os.setsid()
-    os.umask(0o077)
     os.chdir("/")
     null = os.open("/dev/null", os.O_RDWR)
     log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)

@@ -74,6 +74,6 @@ class Attempt:
     def started(self) -> Started:
         return Started(*self.key, pid=self.pid, serial=self.serial)
 
-    def end(self, streams: dict[str, tuple[int, int]]) -> End:
+    def end(self, streams: dict[str, tuple[int, int]], faults: dict[str, str]) -> End:
         why, text = self.doom or ("exit", "")
-        return End(*self.key, why, text, self.code, self.signal, usage=self.usage, streams=streams, serial=self.serial)
+        return End(*self.key, why, text, self.code, self.signal, self.usage, streams, self.serial, faults)

@@ -83,7 +83,7 @@ class Books:
         for attempt in dead:
             note_death(attempt)
             self._unsafe[attempt.key] = now + SYNC_AFTER, attempt
-            self._journal.note(attempt.end({}))
+            self._journal.note(attempt.end({}, {}))
 
     def close(self, end: End) -> None:
         self.ended[end.key] = end
@@ -104,10 +104,20 @@ class Books:
         if self._journal.is_large and not self._syncing:
             self._renew(list(running))
 
+    def mend(self, running: Iterable[Attempt]) -> bool:
+        """Write all that counts anew, after a commit that failed; False: the disk is still at work on the old file.
+
+        OSError: it could not be.
+        """
+        if self._syncing:
+            return False
+        self._renew(list(running))
+        return True
+
     def _renew(self, running: Sequence[Attempt]) -> None:
         """An attempt that is not over may have ended as far as its own process goes: that end counts as well."""
         begun = [Begun(*it.key, it.serial) for it in running if not it.ended]
-        self._journal.renew(begun, [*self.ended.values(), *(it.end({}) for it in running if it.ended)])
+        self._journal.renew(begun, [*self.ended.values(), *(it.end({}, {}) for it in running if it.ended)])
 
     def sync(self, now: int) -> None:
         if self.due <= now:

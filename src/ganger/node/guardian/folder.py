@@ -3,9 +3,11 @@
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ganger.node.guardian.mark import NONCES, Mark
+from ganger.runtime.disk import has_open, is_locked
 
 _SOCKET: Final = "guardian.sock"
 
@@ -33,6 +35,11 @@ class RunFolder(NamedTuple):
         return f"{self.path}/cgroup"
 
     @property
+    def spare(self) -> str:
+        """Holds space for what is said when the disk is full."""
+        return f"{self.path}/spare"
+
+    @property
     def spool(self) -> str:
         return f"{self.path}/spool"
 
@@ -55,6 +62,26 @@ class RunFolder(NamedTuple):
     def read_mark(self) -> Mark:
         with open(f"{self.path}/mark", encoding="ascii") as file:
             return Mark(int(file.read(), 16))
+
+    def find_guardian(self) -> int | None:
+        """The process that guards here now; None if none is found."""
+        pid = self._read_lock()
+        return int(pid) if pid.isdecimal() and has_open(int(pid), Path(self.lock)) else None
+
+    def is_named(self) -> bool:
+        """Is there a guardian, or was the last one killed? One that ends in order takes its number back."""
+        return bool(self._read_lock())
+
+    def is_left(self) -> bool:
+        """Was the last guardian killed, so that what it guarded may run on?"""
+        return self.is_named() and not is_locked(Path(self.lock))
+
+    def _read_lock(self) -> str:
+        try:
+            with open(self.lock, encoding="ascii") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return ""
 
     def connect(self) -> socket.socket:
         """OSError if no guardian listens."""

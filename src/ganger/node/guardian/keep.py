@@ -17,6 +17,7 @@ from ganger.node.guardian.killing import ask, force, is_over
 from ganger.node.guardian.loop import ONCE, Eyes
 from ganger.node.guardian.messages import End, Fault, FromGuardian, Grew, Key, Listing, Start, Started, Stop, Stuck
 from ganger.node.guardian.obituary import is_dead
+from ganger.node.guardian.spare import Spare
 from ganger.node.guardian.spawn import CannotStart, Spawner
 from ganger.node.guardian.taps import CHUNK, Pipes, Tap
 from ganger.node.masking import mask_text
@@ -41,6 +42,7 @@ class Tools(NamedTuple):
     """What the keep works with."""
 
     spool: str
+    spare: Spare
     cap: int
     clock: Clock
     eyes: Eyes
@@ -175,7 +177,7 @@ class Keep:
 
     def _begin(self, order: Start) -> None:
         now = self._tools.clock.now()
-        if self._broken:
+        if self._broken and not self._mend():
             self._never_began(order, "machine", self._broken)
         elif now >= order.trusted_until:
             self._never_began(order, "trust", "its lease had ended before it could start")
@@ -192,7 +194,8 @@ class Keep:
         tools = self._tools
         cap = tools.cap if order.caps.output is None else min(tools.cap, order.caps.output)
         cell = tools.spawner.lend_cell(order)
-        pipes = Pipes(tools.spool, order.key, cap, order.merge, order.masks)
+        tools.spare.hold()
+        pipes = Pipes(tools.spool, order.key, cap, order.merge, masks=order.masks, give_way=tools.spare.release)
         attempt = Attempt(order, self._serial, now, pipes, cell)
         try:
             attempt.pid = tools.spawner.spawn(order, self._serial, cell, pipes.writers)
@@ -317,6 +320,15 @@ class Keep:
         self._broken = f"the guardian's journal cannot be written: {error}"
         self._tell(Fault(self._broken))
 
+    def _mend(self) -> bool:
+        """Has the journal been written anew, now that the disk may have room for it?"""
+        try:
+            is_mended = self._tools.books.mend(self._attempts.values())
+        except OSError:
+            return False
+        self._broken = None if is_mended else self._broken
+        return is_mended
+
     def _look(self) -> Orphans:
         return self._tools.floor.look(self._tools.books.mains, self._serials)
 
@@ -335,7 +347,7 @@ class Keep:
         attempt.pipes.close(self._buffer)
         self._give_back_cell(attempt)
         self._strike_out(attempt)
-        end = attempt.end(attempt.pipes.extents())
+        end = attempt.end(attempt.pipes.extents(), attempt.pipes.faults())
         self._tools.books.close(end)
         self._tell(end)
         self._must_look |= self._tools.floor.has_strays

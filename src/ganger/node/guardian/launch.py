@@ -58,10 +58,12 @@ async def _ask(post: Post) -> bytes:
         async with asyncio.timeout(_PATIENCE):
             said, _ = await starter.communicate()
     except TimeoutError:
-        # The guardian itself goes on: it waits for what its predecessor left to die, and answers when it has.
-        starter.kill()
-        await starter.wait()
         return b"it still waits for processes of a former guardian to end\n"
+    finally:
+        # The guardian itself goes on: it waits for what its predecessor left to die, and answers when it has.
+        if starter.returncode is None:
+            starter.kill()
+            await starter.wait()
     return said
 
 

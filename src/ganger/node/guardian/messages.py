@@ -164,7 +164,8 @@ class End(_Message, frozen=True, tag="end"):
 
     `why`: exit (by itself), stop, shutdown, timeout, trust (the lease could not be trusted any more), limit (killed for
     what it used), program (it could not be started, and `code` says what a shell would), machine (nothing could be
-    started), lost (the guardian was killed under it). `streams` has the length of each stream and what was cut off.
+    started), lost (the guardian was killed under it). `streams` has the length of each stream and what was cut off, and
+    `faults` why the disk did not take all of one.
     """
 
     task: int
@@ -176,6 +177,7 @@ class End(_Message, frozen=True, tag="end"):
     usage: Usage = Usage()
     streams: dict[str, tuple[int, int]] = {}
     serial: int = 0
+    faults: dict[str, str] = {}
 
     @property
     def key(self) -> Key:

@@ -1,5 +1,7 @@
 """What a guardian does before it takes a single order: end what a former one left behind, and say what became of it.
 
+A neighbour does the same, and no more, for a node that is gone with its guardian.
+
 A guardian that was killed leaves processes that nobody watches: their time-outs, their leases, their output. They are
 found by the cgroup and by the mark, stopped so that they cannot fork, killed, and waited for. Their attempts are told
 as lost. Ends that the former guardian had noted, and that no node has acknowledged, are told as they were.
@@ -10,16 +12,54 @@ import select
 import signal
 from typing import Final
 
+import msgspec
+
 from ganger.node.guardian.folder import RunFolder
-from ganger.node.guardian.journal import Past
+from ganger.node.guardian.journal import Journal, Past, read_past
 from ganger.node.guardian.mark import Mark
 from ganger.node.guardian.messages import LOST, End, Key
 from ganger.node.guardian.taps import look
 from ganger.node.guardian.tree import find_marked
 from ganger.node.isolation import is_populated, kill_cgroups, remove_cgroups
+from ganger.runtime.disk import try_lock_some_times
 
 _ROUNDS: Final = 50
 _PAUSE: Final = 250
+
+
+class Taken(Exception):
+    """Another guardian lives in the run folder."""
+
+
+def lock_folder(folder: RunFolder) -> int:
+    """The lock is the file's own, and falls with the process, however that ends. Raises Taken."""
+    fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    if not try_lock_some_times(fd):
+        os.close(fd)
+        raise Taken(f"another guardian keeps {folder.path}")
+    return fd
+
+
+def recover(folder: RunFolder, mark: Mark) -> tuple[Journal, Past]:
+    """Called under the lock: what runs is ended, and the journal written anew."""
+    past = settle_past(read_past(folder.journal), clear(folder, mark), folder)
+    journal = Journal(folder.journal)
+    journal.renew([], past.ended.values())
+    return journal, past
+
+
+def sweep(folder: RunFolder) -> None:
+    """End what a guardian that was killed left, and have its lock file say that there is nothing more to do.
+
+    Its number stays there until then, so that others do it if we are killed. Raises Taken, NewerFormat, OSError.
+    """
+    lock = lock_folder(folder)
+    try:
+        journal, _ = recover(folder, folder.read_mark())
+        journal.close()
+        os.ftruncate(lock, 0)
+    finally:
+        os.close(lock)
 
 
 def clear(folder: RunFolder, mark: Mark) -> set[Key]:
@@ -100,6 +140,4 @@ def settle_past(past: Past, owners: set[Key], folder: RunFolder) -> Past:
 
 
 def _with_streams(end: End, folder: RunFolder) -> End:
-    return End(
-        end.task, end.fence, end.why, end.text, end.code, end.signal, end.usage, look(folder.spool, end.key), end.serial
-    )
+    return msgspec.structs.replace(end, streams=look(folder.spool, end.key))

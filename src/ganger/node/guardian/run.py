@@ -6,7 +6,7 @@ How an end becomes an outcome:
 |---|---|
 | exited with 0 | Succeed |
 | exited with n | Fail, code 2 |
-| was killed by a signal that was not ours | Crashed: its own process died under it |
+| was ended by a signal n that was not ours | Fail, code 128 + n |
 | used more CPU time or memory than it may | Fail, code 2 |
 | took too long | Fail, code 124, whatever it exited with after TERM |
 | no such program | Fail, code 127 |
@@ -36,6 +36,9 @@ from ganger.node.guardian.ward import Ward
 from ganger.node.spool import Signal
 
 TIMED_OUT: Final = 124
+SIGNALLED: Final = 128
+"""A shell's code for a program that a signal ended is this plus its number."""
+
 SMALL: Final = 64 * 1024
 """A stream of at most so many bytes is handed over whole with the end."""
 
@@ -147,7 +150,7 @@ def judge(end: End) -> Outcome:
 
 def _judge_exit(end: End) -> Outcome:
     if end.signal is not None:
-        return Crashed(f"it was killed by {_name(end.signal)}")
+        return Fail(SIGNALLED + end.signal, f"it was killed by {_name(end.signal)}")
     if end.code:
         return Fail(reason=f"it exited with code {end.code}")
     return Succeed(b"0")
@@ -158,6 +161,12 @@ def _name(number: int) -> str:
         return Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def find_cut(end: End) -> tuple[Mapping[str, int], str, int]:
+    """How much of each stream was not kept, why, and of which attempt that is."""
+    cut = {name: dropped for name, (_, dropped) in end.streams.items() if dropped}
+    return cut, next(iter(end.faults.values()), ""), end.fence
 
 
 def read_small(end: End, spool: Path) -> dict[str, bytes]:

@@ -1,10 +1,10 @@
 """One guardian's life: lock, clear, listen, keep, and end when there is nobody to keep anything for."""
 
-import fcntl
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple, assert_never
 
 from ganger.core.clock import Clock
@@ -12,7 +12,7 @@ from ganger.node.guardian.attempt import NEVER
 from ganger.node.guardian.books import Books
 from ganger.node.guardian.floor import Floor
 from ganger.node.guardian.folder import RunFolder
-from ganger.node.guardian.journal import Journal, read_past
+from ganger.node.guardian.journal import Journal
 from ganger.node.guardian.keep import Keep, Tell, Tools
 from ganger.node.guardian.loop import Eyes
 from ganger.node.guardian.mark import Mark
@@ -29,7 +29,8 @@ from ganger.node.guardian.messages import (
     Trust,
     Watch,
 )
-from ganger.node.guardian.recovery import clear, settle_past
+from ganger.node.guardian.recovery import lock_folder, recover
+from ganger.node.guardian.spare import Spare
 from ganger.node.guardian.spawn import Spawner
 from ganger.node.isolation import Cgroups, Isolation, become_subreaper, find_cgroups
 
@@ -39,10 +40,6 @@ GLANCE: Final = 250
 
 HOLD: Final = 4
 """So many ms the node may be told later while there are orders at hand, and it is not needed for the next one."""
-
-
-class Taken(Exception):
-    """Another guardian lives in the run folder."""
 
 
 class Charge(NamedTuple):
@@ -57,26 +54,30 @@ class Charge(NamedTuple):
 def guard(charge: Charge, clock: Clock, ready: Callable[[], None]) -> None:
     """Live one guardian's life. `ready` is called when nodes can connect."""
     _refuse_machine()
-    lock = take_lock(charge.folder)
+    lock = lock_folder(charge.folder)
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
     become_subreaper()
     mark = charge.folder.read_mark()
-    past = settle_past(read_past(charge.folder.journal), clear(charge.folder, mark), charge.folder)
-    journal = Journal(charge.folder.journal)
-    journal.renew([], past.ended.values())
+    journal, past = recover(charge.folder, mark)
     cgroups = _open_cgroups(charge, mark)
     eyes = Eyes()
     eyes.catch(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
     door = Door(charge.folder.listen(), eyes, cgroups is not None)
     books = Books(journal, past)
     spawner = Spawner(mark, cgroups, charge.isolation is Isolation.CGROUP)
-    tools = Tools(charge.folder.spool, charge.cap, clock, eyes, Floor(mark), spawner, books)
+    spare = Spare(charge.folder.spare)
+    tools = Tools(charge.folder.spool, spare, charge.cap, clock, eyes, Floor(mark), spawner, books)
     keep = Keep(tools, past.serial, _loudly(door.tell))
     ready()
     Watchman(charge, clock, eyes, door, keep).serve()
+    spare.release()
     _close(charge, journal, cgroups, keep)
     # The node sees the connection end when there is nothing left of us but the lock, which goes with the process.
     door.close()
     eyes.close()
+    # Whoever finds the number without its process knows that we were killed.
+    os.ftruncate(lock, 0)
     os.close(lock)
 
 
@@ -90,24 +91,13 @@ def _loudly(tell: Tell) -> Tell:
 
     def tell_loudly(message: FromGuardian) -> None:
         if isinstance(message, Stuck | Fault):
-            sys.stderr.write(f"{message}\n")
-            sys.stderr.flush()
+            # The log lies on the same disk, and must not be what ends us.
+            with suppress(OSError):
+                sys.stderr.write(f"{message}\n")
+                sys.stderr.flush()
         tell(message)
 
     return tell_loudly
-
-
-def take_lock(folder: RunFolder) -> int:
-    """The lock is the file's own, and falls with the process, however that ends."""
-    fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise Taken(f"another guardian keeps {folder.path}") from None
-    os.ftruncate(fd, 0)
-    os.write(fd, f"{os.getpid()}\n".encode())
-    return fd
 
 
 def _open_cgroups(charge: Charge, mark: Mark) -> Cgroups | None:
@@ -116,7 +106,9 @@ def _open_cgroups(charge: Charge, mark: Mark) -> Cgroups | None:
     cgroups = find_cgroups(f"ganger-{mark.nonce:09x}")
     if cgroups is None and charge.isolation == Isolation.CGROUP:
         raise OSError("no cgroup (v2) may be made here: run the node in a delegated one, or set isolation to auto")
-    with open(charge.folder.cgroup, "w", encoding="utf-8") as file:
+    # The umask is the commands', and not for what is ours.
+    fd = os.open(charge.folder.cgroup, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(cgroups.path if cgroups else "")
     return cgroups
 

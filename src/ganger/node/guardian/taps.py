@@ -2,14 +2,19 @@
 
 The files are those of the node's spool: one per task, fence and stream, made with the first byte, and `.cut` beside it
 with the number of bytes that came after the cap. What cannot be kept, because the cap is reached or the disk is full,
-is read all the same and counted: a program must not hang because nobody wants its output.
+is read all the same and counted: a program must not hang because nobody wants its output. On a full disk the space that
+was spared is given up first, and each stream is kept for a little longer (`spare.py`).
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
+from ganger.node.guardian.spare import LAST
 from ganger.node.masking import Masker
+from ganger.runtime.disk import NO_SPACE
+from ganger.wire.cuts import FULL
 
 CHUNK: Final = 1 << 18
 """The most that is read from one pipe before others have their turn."""
@@ -21,13 +26,17 @@ _LEFTOVER: Final = 1 << 22
 
 
 class Sink:
-    """One stream's file."""
+    """One stream's file. `fault` is why the disk did not take all of it; `give_way` gives up what was spared."""
 
-    __slots__ = ("_cap", "_fd", "dropped", "length", "path")
+    __slots__ = ("_cap", "_fd", "_give_way", "dropped", "fault", "length", "path")
 
-    def __init__(self, spool: str, key: tuple[int, int], name: str, cap: int) -> None:
+    def __init__(
+        self, spool: str, key: tuple[int, int], name: str, cap: int, give_way: Callable[[], None] = lambda: None
+    ) -> None:
         self.length = 0
         self.dropped = 0
+        self.fault = ""
+        self._give_way = give_way
         self.path = f"{spool}/{key[0]}.{key[1]}.{name}"
         self._cap = cap
         self._fd = -1
@@ -42,21 +51,32 @@ class Sink:
         return self._fd
 
     def write(self, data: memoryview) -> None:
-        room = self._cap - self.length
-        kept = self._append(data if len(data) <= room else data[: max(0, room)])
+        kept = self._append(data)
         if kept < len(data):
             self._drop(len(data) - kept)
 
     def _append(self, data: memoryview) -> int:
         """How much of it could be kept. After the first byte that could not be, none is: a stream has no holes."""
         kept = 0
-        try:
-            while kept < len(data):
-                kept += os.write(self._open(), data[kept:])
-        except OSError:
-            self._cap = 0
-        self.length += kept
+        while kept < len(data) and (room := self._cap - self.length) > 0:
+            try:
+                size = os.write(self._open(), data[kept : kept + room])
+            except OSError as error:
+                self._lower(error)
+            else:
+                kept += size
+                self.length += size
         return kept
+
+    def _lower(self, error: OSError) -> None:
+        """The disk takes no more; but the first time that it is full, a little, where space was spared."""
+        if error.errno in NO_SPACE and not self.fault:
+            self.fault = FULL
+            self._cap = min(self._cap, self.length + LAST)
+            self._give_way()
+        else:
+            self.fault = self.fault or f"the disk failed: {error.strerror}"
+            self._cap = 0
 
     def _open(self) -> int:
         if self._fd < 0:
@@ -79,7 +99,8 @@ class Sink:
             os.rename(draft, f"{self.path}.cut")
         except OSError:
             # On a full disk there is no room for the mark either; the end of the attempt carries the number too.
-            return
+            with suppress(OSError):
+                os.unlink(draft)
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -108,7 +129,7 @@ class Twin(Sink):
             super().write(data)
 
     def _follow(self) -> None:
-        self.length = self._first.length
+        self.length, self.fault = self._first.length, self._first.fault
         if self._first.dropped > self.dropped:
             self._drop(self._first.dropped - self.dropped)
 
@@ -168,12 +189,21 @@ class Pipes:
 
     __slots__ = ("sinks", "taps", "writers")
 
-    def __init__(self, spool: str, key: tuple[int, int], cap: int, merge: bool, masks: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self,
+        spool: str,
+        key: tuple[int, int],
+        cap: int,
+        merge: bool,
+        *,
+        masks: Sequence[bytes] = (),
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
         self.taps: list[Tap] = []
         self.writers: list[int] = []
         names = ("stdout",) if merge else ("stdout", "stderr")
-        self.sinks = {name: Sink(spool, key, name, cap) for name in names}
-        mixed = Twin(self.sinks["stdout"], spool, key, MIXED, cap) if merge else Sink(spool, key, MIXED, cap)
+        self.sinks = {name: Sink(spool, key, name, cap, give_way) for name in names}
+        mixed = Twin(self.sinks["stdout"], spool, key, MIXED, cap) if merge else Sink(spool, key, MIXED, cap, give_way)
         self.sinks[MIXED] = mixed
         for name in names:
             self._add(name, masks)
@@ -206,6 +236,10 @@ class Pipes:
     def extents(self) -> dict[str, tuple[int, int]]:
         """How far each stream reaches that has anything in it."""
         return {name: sink.extent for name, sink in self.sinks.items() if sink.length or sink.dropped}
+
+    def faults(self) -> dict[str, str]:
+        """Why the disk did not take all of a stream."""
+        return {name: sink.fault for name, sink in self.sinks.items() if sink.dropped and sink.fault}
 
 
 def look(spool: str, key: tuple[int, int]) -> dict[str, tuple[int, int]]:

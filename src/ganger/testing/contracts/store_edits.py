@@ -8,7 +8,7 @@ from ganger.core.event import Fact
 from ganger.core.graph import Edge, Join, On
 from ganger.core.ids import Fence, TaskId
 from ganger.core.state import Status
-from ganger.engine.store import Change, Edit, Edits
+from ganger.engine.store import Change, Datum, Edit, Edits
 from ganger.testing.contracts.scene import Scene, StoreContract, append, ids_of, plain, put, story
 
 B, C, Q, S = Status.BLOCKED, Status.CANCELLED, Status.QUEUED, Status.SUCCEEDED
@@ -184,6 +184,35 @@ class EditsContract(StoreContract):
         assert (await scene.task(side)).kids == 0
 
     @story
+    async def test_a_chain_that_has_ended_is_removed_whole(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        chain = await scene.submit(
+            plain(queue), plain(queue, parents=(Edge(-1),)), plain(queue, parents=(Edge(-2, On.FAILED),)),
+            plain(queue, parents=(Edge(-3, On.FINISHED), Edge(-2))),
+        )  # fmt: skip
+        for task in (chain[0], chain[1]):
+            await scene.finish(node, "succeed", task)
+        assert await scene.statuses(*chain) == [Status.SUCCEEDED, Status.SUCCEEDED, C, Q]
+        await scene.edit(chain[0], remove=True, descendants=True)
+        assert [await scene.gone(task) for task in chain] == [True] * 4
+        ((counts,), _) = await scene.store.counts()
+        assert (counts.by_status, counts.total) == ({}, 0)
+
+    @story
+    async def test_nothing_is_removed_while_something_below_runs_and_the_error_names_it(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        top, child, below = await scene.submit(
+            plain(queue), plain(queue, parents=(Edge(-1),)), plain(queue, parents=(Edge(-2),))
+        )
+        await scene.finish(node, "succeed", top)
+        held = await scene.take(node, child)
+        with pytest.raises(WrongStatus) as refused:
+            await scene.edit(top, remove=True, descendants=True)
+        assert refused.value.fields["tasks"] == [child]
+        await scene.settle("succeed", held)
+        assert await scene.statuses(top, child, below) == [Status.SUCCEEDED, Status.SUCCEEDED, Q]
+
+    @story
     async def test_a_new_edge_makes_a_task_wait(self, scene: Scene) -> None:
         queue, node = await scene.queue(), await scene.node()
         parent, ready, delayed, held = await scene.submit(
@@ -266,6 +295,22 @@ class EditsContract(StoreContract):
         await scene.edit(lost, unlink=open_)
         await scene.edit(free, unlink=open_)
         assert await scene.statuses(lost, free) == [C, Q]
+
+    @story
+    async def test_a_value_is_kept_under_a_lease_in_the_family_ended_or_not(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        parent, child = await scene.submit(plain(queue), plain(queue, parents=(Edge(-1),)))
+        (stranger,) = await scene.submit(plain(queue))
+        await scene.finish(node, "succeed", parent)
+        held = await scene.take(node, child)
+        under, datum = (held.id, held.fence), Datum("note", b"one")
+        await scene.store.edit(Edits((Edit(parent, datum=datum),), under))
+        await scene.store.edit(Edits((Edit(parent, datum=Datum("note", b"two", only_if_unset=True)),), under))
+        with pytest.raises(GangerError):
+            await scene.store.edit(Edits((Edit(stranger, datum=datum),), under))
+        with pytest.raises(StaleLease):
+            await scene.store.edit(Edits((Edit(parent, datum=datum),), (held.id, Fence(held.fence + 1))))
+        assert [(await scene.store.value(task, "note", 0, 9)).body for task in (parent, stranger)] == [b"one", None]
 
     @story
     async def test_edits_under_a_lease_reach_the_family_and_nobody_else(self, scene: Scene) -> None:

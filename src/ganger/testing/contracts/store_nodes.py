@@ -9,6 +9,7 @@ from ganger.core.ids import NodeId
 from ganger.core.node import Node, NodeState, Registration, Vitals
 from ganger.core.state import Status
 from ganger.engine.store import AS_IT_SAYS, Configure, NodeChange
+from ganger.engine.unheld import PATIENCE, find_unheld
 from ganger.testing.contracts.scene import MINUTE, TOKEN, Scene, StoreContract, plain, story
 
 
@@ -179,7 +180,7 @@ class NodesContract(StoreContract):
 
     @story
     async def test_a_beat_tells_how_the_node_is_until_the_next_that_does(self, scene: Scene) -> None:
-        node, vitals = await scene.node(), Vitals(4, 2, 7, 1.25, 1 << 30, 1 << 34, "why \u2014 \n")
+        node, vitals = await scene.node(), Vitals(4, 2, 7, 1.25, 1 << 30, 1 << 34, "why \u2014 \n", (3, 1 << 62))
         for told, known in ((None, None), (vitals, vitals), (None, vitals), (Vitals(1), Vitals(1))):
             change = NodeChange(node, TOKEN, beat=True, vitals=told)
             beaten = (await scene.store.configure(Configure(node=change))).node
@@ -188,6 +189,21 @@ class NodesContract(StoreContract):
             assert (await scene.store.directory()).nodes == [beaten]
         assert await scene.node() == node
         assert [each.vitals for each in (await scene.store.directory()).nodes] == [None], "it is another process now"
+
+    @story
+    async def test_what_a_node_leases_and_its_beat_does_not_name_is_found(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node("ada")
+        first, second = [await scene.take(node, await scene.add(queue)) for _ in range(2)]
+
+        async def beat(*hands: int) -> list[tuple[int, str]]:
+            change = NodeChange(node, TOKEN, beat=True, vitals=Vitals(hands=hands))
+            await scene.store.configure(Configure(node=change))
+            return [(one.task.id, one.node.name) for one in await find_unheld(scene.store)]
+
+        assert await beat(first.id) == [], "the answer to its claim may be on its way"
+        scene.clock.advance(PATIENCE + 1)
+        assert await beat(first.id) == [(second.id, "ada")]
+        assert await beat(first.id, second.id) == []
 
     @story
     async def test_a_node_that_leaves_ends_its_leases_in_order(self, scene: Scene) -> None:

@@ -1,18 +1,20 @@
 """The conformance suite of `ganger.client.transport`: every check takes a fresh stand, all of `CHECKS` must pass."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
 import msgspec
 
-from ganger.client.transport import Draft, Plan, Transport
+from ganger.client.transport import Draft, Plan, TaskEvent, Transport
 from ganger.core.errors import (
     BadInput,
+    BadNumber,
     DuplicateKey,
     GangerError,
     PayloadTooLarge,
+    QueueNotFound,
     TaskHeld,
     TaskNotFound,
     UnknownParent,
@@ -245,7 +247,42 @@ async def schedules_are_kept_as_they_are_declared(stand: TransportStand) -> None
         await stand.transport.sync_schedules([plan._replace(schedule=Schedule("bad", cron="?"))], "me", remove=False)
 
 
+async def a_queue_is_made_and_changed_by_what_is_said(stand: TransportStand) -> None:
+    await stand.transport.set_queue("parts", {"max_active": 3})
+    await stand.transport.set_queue("whole", {"becomes": "parts", "max_per_key": 1})
+    await stand.transport.set_queue("parts", {"max_per_node": 2})
+    await stand.transport.set_queue("parts", {"max_per_node": 2})
+    parts, whole = await stand.engine.queues.named("parts"), await stand.engine.queues.named("whole")
+    assert (parts.policy.max_active, parts.policy.max_per_node) == (3, 2)
+    assert (whole.policy.becomes, whole.policy.max_per_key) == (parts.id, 1)
+    with expect(BadNumber):
+        await stand.transport.set_queue("parts", {"max_active": -1})
+    with expect(QueueNotFound):
+        await stand.transport.set_queue("other", {"becomes": "nowhere"})
+
+
+async def events_are_followed_from_a_position_on(stand: TransportStand) -> None:
+    ids = [(await stand.transport.submit([draft(queue="line")]))[0] for _ in range(3)]
+    async with asyncio.timeout(PATIENCE), aclosing(stand.transport.follow_events(0)) as events:
+        seen = [event async for event in _first(events, 3, "submitted")]
+    assert [event.tasks for event in seen] == [(task,) for task in ids]
+    assert {event.queue for event in seen} == {"line"}
+    async with asyncio.timeout(PATIENCE), aclosing(stand.transport.follow_events(seen[1].position)) as events:
+        assert [event.tasks async for event in _first(events, 1, "submitted")] == [(ids[2],)]
+
+
+async def _first(events: AsyncGenerator[TaskEvent, None], number: int, fact: str) -> AsyncGenerator[TaskEvent, None]:
+    async for event in events:
+        if event.fact == fact:
+            yield event
+            number -= 1
+        if not number:
+            return
+
+
 CHECKS: Sequence[Check] = (
+    a_queue_is_made_and_changed_by_what_is_said,
+    events_are_followed_from_a_position_on,
     tasks_are_stored_in_their_order_and_their_queues_made,
     a_submission_with_one_wrong_task_stores_none,
     a_key_gives_its_task_again_or_refuses,

@@ -9,6 +9,7 @@ from ganger.core.errors import BadInput
 from ganger.core.ids import QueueId
 from ganger.core.task import PLUGIN, NewTask
 from ganger.wire.specs import PluginSpec, encode
+from ganger.wire.unreadable import UNREADABLE
 
 MARK: Final = "document."
 _ARRAY: Final = "params must be a JSON array of task params"
@@ -119,6 +120,6 @@ def read_parameters(kind: str, spec: bytes) -> Any:
         return None
     try:
         said = msgspec.json.decode(spec or b"{}")
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     return said.get("params") if kind.startswith(PLUGIN) and isinstance(said, dict) else said

@@ -8,6 +8,7 @@ import msgspec
 
 from ganger.core.errors import BadInput
 from ganger.wire.disbatch.words import read_flag, read_whole
+from ganger.wire.unreadable import UNREADABLE
 
 FORM: Final = "application/x-www-form-urlencoded"
 JSON: Final = "application/json"
@@ -42,7 +43,7 @@ def _read_json(body: bytes) -> Any:
         return {}
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"the body is not JSON: {error}") from None
 
 

@@ -24,6 +24,10 @@ PARAMETERS: Final = {
     ".full": "All that tasks have printed, however long",
     ".epoch": "Times as seconds since 1970",
     ".pretty": "JSON in lines",
+    "{queue}": "The id or the name of a queue",
+    "{node}": "The name of a node",
+    "{id}": "The id of a task",
+    "{collection}": "The collection of documents",
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.wire.unreadable import UNREADABLE
 
 LONGEST_NAME: Final = 200
 LONGEST_ID: Final = 150
@@ -61,6 +62,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 Message = Registration | Status | Progress | Failed
+T = TypeVar("T", bound=msgspec.Struct)
 M = TypeVar("M", bound=Registration | Status | Progress | Failed)
 
 _KINDS: Final[dict[int, type[Message]]] = {
@@ -92,7 +94,7 @@ def is_ready(text: bytes) -> bool:
     """Does the worker say that it takes a job, and say it plainly?"""
     try:
         return len(text) <= _SHORTEST and _STATUS.decode(text).status is WorkerStatus.READY
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return False
 
 
@@ -102,7 +104,7 @@ def read_message(text: bytes) -> Message:
         # Of two messages one is a status, and most others are longer.
         try:
             return Status(_STATUS.decode(text).status)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return _read_any(text)
     return _read_any(text)
 
@@ -110,7 +112,7 @@ def read_message(text: bytes) -> Message:
 def _read_any(text: bytes) -> Message:
     try:
         said = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         raise BadInput("a text message is a JSON object with a code") from None
     code = said.get("code")
     kind = _KINDS.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
@@ -122,11 +124,18 @@ def _read_any(text: bytes) -> Message:
 def convert(said: Mapping[str, Any], kind: type[M]) -> M:
     """The fields as a message of this kind; BadInput if they are none."""
     try:
-        message = msgspec.convert(said, kind)
+        message = tidy(msgspec.convert(said, kind))
     except msgspec.ValidationError as error:
         raise BadInput(f"code {_CODES[kind]}: {error}") from None
     check(message)
     return message
+
+
+def tidy(message: T) -> T:
+    """A registration without the blanks and line ends around its id: ids are read from files."""
+    if not isinstance(message, Registration):
+        return message
+    return msgspec.structs.replace(message, id=message.id.strip())
 
 
 def check(message: Message) -> None:

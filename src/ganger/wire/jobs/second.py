@@ -26,6 +26,7 @@ from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
 from ganger.wire.jobs import messages
 from ganger.wire.jobs.messages import Status
+from ganger.wire.unreadable import UNREADABLE
 
 SUBPROTOCOL: Final = b"ganger.jobs.2"
 MOST_SLOTS: Final = 1_000
@@ -96,14 +97,14 @@ def read_message(text: bytes) -> Message:
     """What the worker said; BadInput with a sentence for it if that is none of its messages."""
     try:
         said = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         raise BadInput("a text message is a JSON object with a code") from None
     code = said.get("code")
     kind = _KINDS.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
     if kind is None:
         raise BadInput(f"{code!r:.20} is no code of a worker: use 0, 1, 3, 4, 5 or 9")
     try:
-        message = msgspec.convert(said, kind)
+        message = messages.tidy(msgspec.convert(said, kind))
     except msgspec.ValidationError as error:
         raise BadInput(f"code {code}: {error}") from None
     if not isinstance(message, Status | Result | UploadRequest):

@@ -5,24 +5,39 @@ from typing import Final
 import msgspec
 
 PARAMETERS: Final[dict[str, str]] = {
-    "after": "Only what follows: the `next` of the answer before, or the position of an event.",
+    "after": "Only jobs behind this place: the `next` of the answer before.",
     "batch": "Only jobs of this batch.",
     "description": "Up to 128 characters about the job.",
-    "key": "The key: of the new job, or of the only one that is wanted.",
-    "limit": "At most so many on a page.",
+    "key": "Only the job with this key.",
+    "limit": "At most so many on a page, 1 to 1000; 100 unless given.",
     "newest": "Whether the newest come first.",
     "priority": "immediate or batch.",
     "status": "Only jobs of these statuses: pending, running, complete, failed, with commas between them.",
     "upload": "The name of an upload that is the result, in place of a body.",
     "urls": "Whether a large payload may be answered with an address from which it is got.",
-    "type": "Only what is of this type.",
-    "wait": "Wait for the end of the job, at most so many seconds.",
+    "type": "Only jobs of this type.",
+    "wait": "Wait for the end of the job, at most so many seconds (300).",
+    "{id}": "The id of a worker, or the name of its node.",
+    "{job_type}": "The type of the job.",
+    "{key}": "The key of a job, or its GUID.",
+    "{lease}": "What came with the job as X-Job-Lease.",
+    "{number}": "The number of a batch.",
 }
-"""What each parameter means."""
+"""What each parameter means, and each open part of a path."""
+
+OF_SUBMITS: Final[dict[str, str]] = {"key": "A name of your own for the job, unique while the job exists."}
+OF_WORK: Final[dict[str, str]] = {
+    "id": "The identifier of the worker, which stays the same over its restarts.",
+    "wait": "Wait for a job, at most so many seconds (45).",
+}
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A job. Times are UTC, `size` is that of its payload. `worker` has it now, `reason` says why it failed last."""
+    """A job. Times are UTC, `size` is that of its payload. `worker` has it, or has solved it.
+
+    `reason` says why it failed last; a complete job has none. `source` is the job whose result it is, `successor` the
+    one that its own result became.
+    """
 
     id: str
     key: str
@@ -41,6 +56,8 @@ class Job(msgspec.Struct, frozen=True):
     worker: str | None
     tries: int
     crashes: int
+    source: str | None = None
+    successor: str | None = None
 
 
 class Jobs(msgspec.Struct, frozen=True):

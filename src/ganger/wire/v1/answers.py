@@ -27,7 +27,7 @@ def _field(name: str) -> Callable[[Node], Any]:
 
 
 _PLAIN: Final = (
-    "priority", "key", "description", "join", "due", "timeout", "batch", "attempts", "crashes", "limit_key", "info",
+    "priority", "key", "join", "due", "timeout", "batch", "attempts", "crashes", "limit_key", "info",
     "reason", "created", "modified", "started", "ended",
 )  # fmt: skip
 _TOLD: Final[dict[str, Callable[[Node], Any]]] = {
@@ -46,6 +46,7 @@ _TOLD: Final[dict[str, Callable[[Node], Any]]] = {
     "children": lambda node: node.task.kids,
     "progress": lambda node: node.task.percent,
     "requires": lambda node: list(node.task.requires),
+    "description": lambda node: node.task.description or name_type(node.task.kind),
     **{name: _field(name) for name in _PLAIN},
 }
 METADATA: Final = frozenset({"id", *_TOLD})

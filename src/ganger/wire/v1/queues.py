@@ -83,6 +83,7 @@ class QueueTold(msgspec.Struct, frozen=True):
     total: int = 0
     todo: int = 0
     states: dict[str, int] = {}
+    phases: dict[str, int] = {}
 
 
 def change_policy(policy: Policy, said: QueueChangeIn, becomes: QueueId | None) -> Policy:

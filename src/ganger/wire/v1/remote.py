@@ -16,7 +16,7 @@ from ganger.core.node import Vitals
 from ganger.core.outcome import Crashed, Fail, Hold, Killed, Outcome, Release, Succeed
 from ganger.core.task import Claimed, NewTask
 
-PROTOCOL: Final = "2"
+PROTOCOL: Final = "3"
 PROTOCOL_HEADER: Final = "ganger-protocol"
 NODE_HEADER: Final = "ganger-node"
 """With it a node names its own secret: that of its registration."""
@@ -42,6 +42,7 @@ PARAMETERS: Final[dict[str, str]] = {
     "name": "The key of the value.",
     "task": "The id of the task.",
     "wait": "For so many seconds the answer may wait until there is something to tell.",
+    "{id}": "The number of the worker's registration.",
 }
 """What each parameter means."""
 
@@ -110,12 +111,13 @@ Action = Literal["hold", "kick", "cancel", "kill", "remove", "kick_queue"]
 
 
 class ActIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an operator does to tasks. `descendants` is of `remove`; `queue` and `most` are of `kick_queue`."""
+    """What an operator does to tasks. `descendants` and `kill` are of `remove`, `queue` and `most` of `kick_queue`."""
 
     action: Action
     ids: list[Number] = []
     reason: str | None = None
     descendants: bool = False
+    kill: bool = False
     queue: Number = 0
     most: Number = 1
 

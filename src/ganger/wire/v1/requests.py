@@ -1,7 +1,7 @@
 """What clients of `/v1` send to make and change nodes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -10,7 +10,9 @@ from ganger.core.graph import Edge, Join, On
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.retry import Retry, to_text
 from ganger.core.task import DEFAULT_PRIORITY, NewTask, OnConflict
-from ganger.wire.v1.specs import MADE_BY_RUNS, list_spec_keys, make_spec
+from ganger.wire.unreadable import UNREADABLE
+from ganger.wire.v1.data_shapes import NAMES
+from ganger.wire.v1.specs import MADE_BY_RUNS, describe, list_spec_keys, make_spec
 from ganger.wire.v1.values import MARK, TEXT, ValueIn, check_key, pack
 from ganger.wire.v1.words import read_id, read_type
 
@@ -20,7 +22,6 @@ REFERENCE: Final = "@"
 DEFAULT_QUEUE: Final = "default"
 SAME: Final = "same"
 """On conflict: give the task that has the key if it is the same, else refuse."""
-_SHOWN: Final = 200
 T = TypeVar("T")
 
 
@@ -31,15 +32,20 @@ class ParentIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
     on: str = On.SUCCESS.value
 
 
+OneOrMore = str | int | ParentIn | tuple[str | int | ParentIn, ...]
+"""A parent, or several."""
+
+
 class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What is said about a new node. Times are milliseconds.
 
-    `parent` is `root`, an id, or `@name` for the node of this request whose `ref` is that name; `parents` are several.
+    `parent` is `root`, an id, or `@name` for the node of this request whose `ref` is that name, or a list of them;
+    `parents` are more of them.
     `retries` is how often it is tried again after a failure.
     """
 
     type: str
-    parent: str | int | None = None
+    parent: OneOrMore | None = None
     parents: tuple[str | int | ParentIn, ...] = ()
     ref: str | None = None
     queue: str = DEFAULT_QUEUE
@@ -58,22 +64,33 @@ class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     webhook: str | None = None
 
 
+_SHAPES: Final = [*({"$ref": f"#/components/schemas/{name}"} for name in NAMES), {"type": "object"}]
+NodeData = Annotated[
+    dict[str, Any],
+    msgspec.Meta(
+        description="What is run, by the type of the node; any other key is a value that is kept with it.",
+        extra_json_schema={"anyOf": _SHAPES},
+    ),
+]
+
+
 class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A new node."""
 
     metadata: MetadataIn
-    data: dict[str, Any] = {}
+    data: NodeData = {}
 
 
 class ChangesIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What may be changed about a node that has not started. `parents` are all that it waits for from then on."""
+    """What may be changed about a node that has not started. `parent` and `parents` are all that it waits for then."""
 
     priority: int | None = None
     description: str | None = None
     timeout: int | None = None
     due: int | None = None
     retries: int | None = None
-    parents: list[str | int | ParentIn] | None = None
+    parent: OneOrMore | None = None
+    parents: tuple[str | int | ParentIn, ...] | None = None
 
 
 class PatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,7 +130,7 @@ def decode(body: bytes, kind: type[T]) -> T:
     """The body as what it must be; BadInput says where it is not."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"the body is not what is expected here: {error}") from None
 
 
@@ -124,7 +141,7 @@ def read_nodes(body: bytes) -> list[NodeIn]:
     """The nodes of a request, in their order."""
     try:
         given = _NODES.decode(body)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"the body is no list of nodes: {error}") from None
     return given if isinstance(given, list) else [given]
 
@@ -168,7 +185,7 @@ def _make(node: NodeIn, queue: QueueId, places: Mapping[str, int]) -> Draft:
         group=0 if said.group is None else _resolve(said.group, places, "group"),
         key=said.key,
         on_conflict=said.on_conflict,
-        description=said.description if said.description is not None else _describe(node.data),
+        description=said.description or describe(kind, node.data),
         retry=None if said.retries is None else read_retries(said.retries),
         timeout=said.timeout,
         limit_key=said.limit_key,
@@ -182,15 +199,6 @@ def read_retries(retries: int) -> str:
     if not 0 <= retries < 1 << 31:
         raise BadInput(f"retries is {retries}; give 0 or more", field="retries")
     return to_text(Retry(retries + 1))
-
-
-def _describe(data: Mapping[str, Any]) -> str | None:
-    """What lists show of a node that says nothing about itself."""
-    if "command" not in data:
-        return None
-    words = [data["command"], *(args if isinstance(args := data.get("args"), list) else ())]
-    text = " ".join(word for word in words if isinstance(word, str))[:_SHOWN]
-    return text if text.isprintable() and text else None
 
 
 def _divide(kind: str, data: dict[str, Any]) -> tuple[dict[str, Any], Sequence[tuple[str, bytes]]]:
@@ -214,12 +222,19 @@ def pack_value(key: str, given: ValueIn) -> list[tuple[str, bytes]]:
 def _edges(said: MetadataIn, places: Mapping[str, int]) -> tuple[Edge, ...]:
     if said.parent in _NO_PARENT and not said.parents:
         return ()
-    given = [*([] if said.parent is None else [said.parent]), *said.parents]
+    given = [*_list_parents(said.parent), *said.parents]
     return tuple(Edge(parent, on) for parent, on in _read_parents(given, places).items())
 
 
-def read_parents(given: Sequence[str | int | ParentIn]) -> dict[TaskId, str]:
-    """Parents by id, with what is asked of each; `root` is none."""
+def _list_parents(given: OneOrMore | None) -> Sequence[str | int | ParentIn]:
+    return () if given is None else given if isinstance(given, tuple) else (given,)
+
+
+def read_parents(said: ChangesIn) -> dict[TaskId, str] | None:
+    """Parents by id, with what is asked of each; `root` is none. None if nothing is said about them."""
+    if said.parent is None and said.parents is None:
+        return None
+    given = [*_list_parents(said.parent), *(said.parents or ())]
     return {TaskId(parent): on for parent, on in _read_parents(given, {}).items()}
 
 

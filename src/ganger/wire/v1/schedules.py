@@ -14,6 +14,13 @@ from ganger.wire.v1.specs import change_spec, list_spec_keys
 _TIMES: Final = ("cron", "every")
 _PLAIN: Final = ("zone", "missed", "overlap", "most")
 
+PARAMETERS: Final[dict[str, str]] = {
+    "after": "Ticks behind this moment, in milliseconds since 1970; now unless given.",
+    "limit": "So many ticks, 1 to 1000; 5 unless given.",
+    "{name}": "The name of the schedule.",
+}
+"""What each parameter means."""
+
 
 class TickMetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is said about the node that each tick adds; the fields are those of a new node."""

@@ -145,7 +145,8 @@ class VitalsTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WorkerTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A process that takes tasks. `queues` and `kinds` are all that it takes; null: every one.
 
-    `vitals` is null of one that is gone, or that tells nothing of itself.
+    `running` are the nodes that it has begun, `claimed` those that it has and has not begun. `vitals` is null of one
+    that is gone, or that tells nothing of itself.
     """
 
     id: str
@@ -157,12 +158,16 @@ class WorkerTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str]
     since: int
     seen: int
+    running: int
+    claimed: int
     vitals: VitalsTold | None
 
 
 class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A queue in numbers. `oldest_ready` are milliseconds, `rates` facts in a second over the last minute.
+    """A queue in numbers. `running` are nodes that a worker has begun, `claimed` those that it has and has not begun.
 
+    `states` counts by the states of nodes, `phases` by the engine's own words. `oldest_ready` are milliseconds, `rates`
+    facts in a second over the last minute.
     `wanted_slots` is how many of its nodes could run now, `wanted_workers` how many workers have so many slots.
     """
 
@@ -170,10 +175,12 @@ class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total: int
     todo: int
     states: dict[str, int]
+    phases: dict[str, int]
     facts: dict[str, int]
     paused: bool
     ready: int
     running: int
+    claimed: int
     oldest_ready: int | None
     rates: dict[str, float]
     wanted_slots: int
@@ -232,21 +239,38 @@ PARAMETERS: Final[dict[str, str]] = {
     "drop": "Whether nodes that wait are cancelled first.",
     "follow": "Whether the answer goes on as server-sent events until the node has ended.",
     "group": "Only members of this group.",
-    "id": "Ids with commas between them.",
+    "id": "The ids of the nodes, with commas between them.",
     "key": "Only the node with this key.",
-    "limit": "At most so many on a page.",
+    "kill": "Whether what runs of those that go is ended first; else it is a refusal (409) that names it.",
+    "limit": "At most so many on a page, 1 to 1000.",
     "metadata": "Which metadata are told besides the id, with commas between them; all unless given.",
-    "new": "Only nodes newer than this id; waits until there are some.",
+    "new": "Only nodes newer than this id (0: all); the answer waits until there are some.",
     "offset": "Where to begin, in bytes.",
     "pagid": "The same as pid.",
-    "parent": "Only nodes that wait for this one.",
+    "parent": "Only children of this node.",
     "pid": "The page id of the answer before.",
-    "queue": "Only what belongs to this queue.",
+    "queue": "Only nodes of this queue.",
     "root": "Only this node and all below it.",
     "slots": "How many slots a worker has; those that are here say it unless given.",
-    "start": "Where the page begins: the `next` of the answer before. Empty, a PUT replaces only what is unset.",
+    "start": "Where the page begins: the `next` of the answer before.",
     "state": "Only nodes of these states, with commas between them.",
     "stream": "stdout, stderr, mixedout or log.",
     "type": "Only nodes of this type.",
+    "{id}": "The id of a node.",
+    "{key}": "The key of a value of the node.",
+    "{name}": "The name of the queue.",
 }
-"""What each parameter means."""
+"""What each parameter means, and each open part of a path."""
+
+OF_VALUES: Final[dict[str, str]] = {
+    "limit": "At most so many bytes, 262144 at most; as many unless given.",
+}
+OF_SLOTS: Final[dict[str, str]] = {
+    "pid": "The page id of the value whose slot is written, from the answer before.",
+    "start": "Where the slot begins: `next` or `start` of an answer before. Empty: replace only what is unset.",
+}
+OF_EVENTS: Final[dict[str, str]] = {
+    "id": "Only events about these nodes: ids with commas between them.",
+    "queue": "Only events of this queue.",
+    "root": "Only events about this node and those below it.",
+}

@@ -12,7 +12,9 @@ import msgspec
 
 from ganger.core.errors import BadInput
 from ganger.core.task import PLUGIN, Kind
+from ganger.wire.questions import check_condition
 from ganger.wire.specs import CommandSpec, ConditionSpec, FunctionSpec, PluginSpec, ShellSpec
+from ganger.wire.unreadable import UNREADABLE
 from ganger.wire.v1.values import ValueIn, pack, show
 from ganger.wire.v1.words import name_type
 
@@ -20,6 +22,7 @@ STREAMS: Final = ("stdout", "stderr", "mixedout")
 RESULT: Final = "result"
 MADE_BY_RUNS: Final = frozenset({RESULT, *STREAMS})
 PAYLOAD: Final = "payload"
+_SHOWN: Final = 200
 
 _STRUCTS: Final[Mapping[str, type[msgspec.Struct]]] = {
     Kind.COMMAND: CommandSpec,
@@ -54,11 +57,21 @@ def make_spec(kind: str, data: Mapping[str, Any]) -> bytes:
     if struct is None:
         return b""
     try:
-        return msgspec.json.encode(msgspec.convert(_rename(kind, data), struct))
+        spec = msgspec.convert(_rename(kind, data), struct)
+        _check(spec)
+        return msgspec.json.encode(spec)
     except msgspec.ValidationError as error:
         raise BadInput(f"the data are not those of a node of type {name_type(kind)!r}: {error}", field="data") from None
     except UnicodeEncodeError:
         raise BadInput("the data hold half of a surrogate pair, which no text can", field="data") from None
+
+
+def _check(spec: msgspec.Struct) -> None:
+    """What no node could do is refused now, and not when a node has it."""
+    if isinstance(spec, ConditionSpec):
+        check_condition(spec)
+    if isinstance(spec, CommandSpec | ShellSpec) and spec.cwd is not None and not spec.cwd.startswith("/"):
+        raise BadInput(f"data.cwd is {spec.cwd!r:.80}, which is no absolute path", field="data.cwd")
 
 
 def _rename(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +97,7 @@ def show_spec(kind: str, spec: bytes) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(spec, type=dict[str, Any])
         return _rename_back(kind, fields)
-    except (msgspec.DecodeError, KeyError, ValueError, TypeError, RecursionError):
+    except (*UNREADABLE, KeyError, ValueError, TypeError):
         return {"spec": show(spec, None).data}
 
 
@@ -101,3 +114,24 @@ def change_spec(kind: str, spec: bytes, changes: Mapping[str, Any]) -> bytes:
     """The spec with some of its keys changed; None takes one away."""
     fields = {**show_spec(kind, spec), **changes}
     return make_spec(kind, {key: value for key, value in fields.items() if value is not None})
+
+
+def describe(kind: str, data: Mapping[str, Any]) -> str:
+    """What lists show of a node that says nothing about itself: what it runs, or what it asks, in one line."""
+    words: list[Any] = [name_type(kind)]
+    if kind in _RENAMED:
+        args = data.get("args")
+        words = [data.get("command"), *(args if isinstance(args, list) else ())]
+    elif kind == Kind.FUNCTION:
+        words = [data.get("path")]
+    elif kind == Kind.CONDITION and isinstance(probe := data.get("probe"), Mapping):
+        words = [f"{name}={value}" for name, value in probe.items() if isinstance(value, str | int)]
+    text = " ".join(" ".join(word.split()) for word in words if isinstance(word, str))[:_SHOWN]
+    return (text if text.isprintable() else "".join(filter(str.isprintable, text))) or name_type(kind)
+
+
+def describe_again(kind: str, description: str | None, before: bytes, after: bytes) -> str | None:
+    """The description of a node whose spec was changed; None if it has one of its own."""
+    if description not in (None, describe(kind, show_spec(kind, before))):
+        return None
+    return describe(kind, show_spec(kind, after))

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.wire.unreadable import UNREADABLE
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -76,7 +77,7 @@ def show(content: bytes, mark: str | None) -> Shown:
     if mark == JSON:
         try:
             return Shown(msgspec.json.decode(content), JSON, len(content))
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             # The mark is older than the value: another door has written it since.
             return show(content, None)
     return show_piece(content, None, whole=True)

@@ -49,7 +49,6 @@ def run(url: str, tell: Callable[[Database, Database], Awaitable[None]]) -> None
 
 async def say(session: Session, topic: str) -> None:
     await add(session)
-    session.beats = 1
     session.wake(topic)
 
 
@@ -107,6 +106,82 @@ def test_a_wake_up_that_was_swallowed_is_made_up_for(postgres_url: Callable[[], 
         await one._services[0].stop()
         await one.transact(lambda session: say(session, "a"), "saying")
         await there.wait("a")
+
+    run(postgres_url(), tell)
+
+
+def test_a_wake_up_that_is_heard_hides_none_that_was_swallowed(postgres_url: Callable[[], str]) -> None:
+    async def tell(one: Database, other: Database) -> None:
+        there, beside = Heard(), Heard()
+        other.listen(("a",), there)
+        other.listen(("b",), beside)
+        crier = Crier(one._connect, one.address.channel, "x")
+        await crier.start()
+        assert one._services is not None
+        await one._services[0].stop()
+        await one.transact(lambda session: say(session, "a"), "saying")
+        crier.cry(["b"])
+        await beside.wait("b")
+        await there.wait("a")
+        await crier.stop()
+
+    run(postgres_url(), tell)
+
+
+class Held:
+    """A connection on which a wake-up is out, and whose answer is not back before the gate is opened."""
+
+    def __init__(self, connection: Any, sent: asyncio.Event, gate: asyncio.Event) -> None:
+        self._connection = connection
+        self._sent, self._gate = sent, gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def execute(self, sql: str, *bindings: Any) -> Any:
+        done = await self._connection.execute(sql, *bindings)
+        self._sent.set()
+        await self._gate.wait()
+        return done
+
+
+def test_what_is_cried_while_the_same_is_on_its_way_is_cried_again(postgres_url: Callable[[], str]) -> None:
+    async def tell(one: Database, other: Database) -> None:
+        there, sent, gate = Heard(), asyncio.Event(), asyncio.Event()
+        other.listen(("a",), there)
+
+        async def connect() -> Any:
+            return Held(await one._connect(), sent, gate)
+
+        crier = Crier(connect, one.address.channel, "x")
+        crier.cry(["a"])
+        await crier.start()
+        await asyncio.wait_for(sent.wait(), PATIENCE)
+        await there.wait("a")
+        there.topics.clear()
+        crier.cry(["a"])
+        gate.set()
+        await there.wait("a")
+        await crier.stop()
+
+    run(postgres_url(), tell)
+
+
+def test_whoever_is_cut_off_again_and_again_is_told_within_a_second(postgres_url: Callable[[], str]) -> None:
+    """A pause that grew with each loss would leave everybody deaf for half a minute."""
+
+    async def tell(one: Database, other: Database) -> None:
+        there = Heard()
+        other.listen((RESET,), there)
+        loop = asyncio.get_running_loop()
+        waits: list[float] = []
+        for _ in range(8):
+            there.topics.clear()
+            began = loop.time()
+            await one.read(end_others, "breaking")
+            await there.wait(RESET)
+            waits.append(loop.time() - began)
+        assert sorted(waits)[4] < 1.0
 
     run(postgres_url(), tell)
 

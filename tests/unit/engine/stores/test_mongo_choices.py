@@ -13,7 +13,7 @@ from ganger.core.lane import Lane
 from ganger.core.lease import Renewal
 from ganger.core.state import move
 from ganger.core.task import Kind
-from ganger.databases.mongo import Choice, Draft, Table
+from ganger.databases.mongo import Choice, Draft, ObjectId, Table
 from ganger.databases.timekeeping import HandedTime
 from ganger.engine.stores.mongo import MongoStore, choices
 from ganger.engine.stores.mongo.tables import ATTEMPTS, CHUNKS, DATA, EVENTS, LINKS, NODES, QUEUES, TASKS
@@ -54,14 +54,16 @@ def _all() -> list[Choice[Any]]:
         choices.ready(two, lanes),
         *(choices.delayed(queues, due) for queues in (None, [one], [two]) for due in (None, Wall(1), Wall(1 << 60))),
         *(choices.limited(one, "l", parked) for parked in (None, True, False)),
-        choices.any_limited(one), choices.active_of_key(one, "l"), choices.active_of_queue(one),
+        choices.any_limited(one), choices.active_of_key(one, "l"), choices.active_in(ObjectId()),
         *(choices.active_of_node(NodeId(node), queue) for node in (1, 2) for queue in (None, one)),
+        choices.active_on("n"), choices.active_on("gone"), choices.active_in(ObjectId(), "n"),
         choices.active_of_nodes([NodeId(1), NodeId(2)]),
         *(choices.touched(until) for until in (None, Moment(0), Moment(1 << 60))),
         *(choices.touched_after(now) for now in (Moment(0), Moment(1 << 60))),
         choices.of_queue(one), choices.open_of_queue(one), choices.open_of_queue(two),
         choices.with_keys(["k1", "k4", "none"]), choices.ended(Wall(1 << 60)), choices.ended(Wall(0)),
-        choices.prunable(Wall(1 << 60), [TaskId(12)]), choices.open_groups(), choices.with_output(),
+        choices.prunable(Wall(1 << 60), [TaskId(12)], foreign=False), choices.prunable(Wall(1 << 60), [], foreign=True),
+        choices.open_groups(), choices.with_output(),
         choices.old_events(Wall(1 << 60)), choices.above([TaskId(n) for n in range(20)]), choices.below([TaskId(1)]),
         choices.data_of(TaskId(1)), choices.chunks_of(TaskId(1)), choices.attempts_of(TaskId(1)),
         choices.here(), choices.here("n"), choices.here("gone"), choices.gone(),

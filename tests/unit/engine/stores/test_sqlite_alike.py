@@ -9,15 +9,13 @@ from ganger.core.graph import Edge
 from ganger.core.ids import Fence, QueueId, TaskId
 from ganger.core.state import Move, Verdict, move
 from ganger.core.task import Claimed
-from ganger.engine.stores.sqlite import moving
-from ganger.engine.stores.sqlite.queries import Q
 from tests.unit.engine.stores.owner import Owner, payload
 
-CROWD = moving.MANY + 4
+CROWD = 20
 ODD = 7
 """Which of them is not like the others."""
 
-TABLES = ("task", "attempt", "data", "event", "book", "edge")
+TABLES = ("task", "attempt", "data", "edge")
 Spoil = Callable[[Owner, list[Claimed]], None]
 
 
@@ -68,34 +66,33 @@ def dump(owner: Owner) -> dict[str, list[Any]]:
     return {table: owner.read(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in TABLES}
 
 
-def settle_both(moves: Callable[[list[Claimed]], list[Move]], spoil: Spoil, patch: pytest.MonkeyPatch) -> list[Any]:
+def settle_both(moves: Callable[[list[Claimed]], list[Move]], spoil: Spoil) -> list[Any]:
     """What was refused, at once and one after another; both files are the same then."""
-    (quick, held), (slow, same) = prepare(), prepare()
-    spoil(quick, held)
-    spoil(slow, same)
-    refused = [quick.exchange(*moves(held)).refused]
-    with patch.context() as patched:
-        patched.setattr(moving, "MANY", CROWD + 1)
-        refused.append(slow.exchange(*moves(same)).refused)
-    assert dump(quick) == dump(slow)
-    return refused
+    (once, held), (each, same) = prepare(), prepare()
+    spoil(once, held)
+    spoil(each, same)
+    at_once = once.exchange(*moves(held)).refused
+    by_one = [(at, verdict) for at, one in enumerate(moves(same)) for _, verdict in each.exchange(one).refused]
+    assert dump(once) == dump(each)
+    assert once.shelf.tally == each.shelf.tally
+    return [at_once, by_one]
 
 
 @pytest.mark.parametrize("oddity", ODDITIES)
 @pytest.mark.parametrize("rule", ["succeed", "fail", "release", "terminate"])
-def test_a_crowd_moves_as_each_of_it_would(oddity: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crowd_moves_as_each_of_it_would(oddity: str, rule: str) -> None:
     spoil, verdict = ODDITIES[oddity]
-    quick, slow = settle_both(lambda held: [move(one.id, rule, one.fence) for one in held], spoil, monkeypatch)
-    assert quick == slow == ([] if verdict is None else [(ODD, verdict)])
+    at_once, by_one = settle_both(lambda held: [move(one.id, rule, one.fence) for one in held], spoil)
+    assert at_once == by_one == ([] if verdict is None else [(ODD, verdict)])
 
 
 @pytest.mark.parametrize("results", [range(CROWD), [ODD], []], ids=["all", "one", "none"])
-def test_results_of_a_crowd_are_kept(results: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_a_crowd_are_kept(results: list[int]) -> None:
     def moves(held: list[Claimed]) -> list[Move]:
         plain = [move(one.id, "succeed", one.fence) for one in held]
         return [one._replace(result=b"%d" % at if at in results else None) for at, one in enumerate(plain)]
 
-    assert settle_both(moves, leave, monkeypatch) == [[], []]
+    assert settle_both(moves, leave) == [[], []]
 
 
 def test_a_crowd_whose_lease_is_over_is_refused_one_by_one() -> None:
@@ -109,20 +106,6 @@ def test_a_crowd_with_a_strange_lease_is_refused() -> None:
     owner, held = prepare()
     refused = owner.exchange(*(move(one.id, "succeed", Fence(one.fence + 1)) for one in held)).refused
     assert refused == [(at, Verdict.STALE) for at in range(CROWD)]
-
-
-def test_nobody_is_asked_twice_in_a_crowd() -> None:
-    owner, held = prepare()
-    asked: list[str] = []
-
-    def hear(_: object, sql: str, __: object) -> bool:
-        asked.append(sql)
-        return True
-
-    owner.connection.set_exec_trace(hear)
-    owner.settle("succeed", *held)
-    assert asked.count(Q.moves_alike) == 1
-    assert asked.count(Q.moves_read) == 1
 
 
 def test_a_task_that_comes_twice_is_moved_once() -> None:

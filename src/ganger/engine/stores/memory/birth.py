@@ -8,7 +8,7 @@ from ganger.core.graph import Fate, Join, fate
 from ganger.core.ids import BatchId, Fence, Position, QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.state import Status
-from ganger.core.task import SLOTLESS, Kind, NewTask, Task
+from ganger.core.task import SLOTLESS, SOURCE, SUCCESSOR, Kind, NewTask, Task
 from ganger.engine.store import Datum
 from ganger.engine.stores.memory.row import Decided, Link, QueueRow, Row, rank_of
 from ganger.engine.stores.memory.step import NO_HOLDER, Step
@@ -101,4 +101,6 @@ def become(step: Step, finished: TaskId) -> None:
     if result.blob is not None:
         step.tables.put_datum(task, Datum("spec", None, result.blob, result.size))
         step.put(row.having(spec_size=result.size))
+    step.tables.put_datum(task, Datum(SOURCE, b"%d" % finished))
+    step.tables.put_datum(finished, Datum(SUCCESSOR, b"%d" % task))
     step.tell(Fact.SUBMITTED, target, NO_HOLDER, Entry(task, row.task.status))

@@ -2,13 +2,14 @@
 
 from ganger.core.errors import BadInput, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Entry, Fact
-from ganger.core.graph import Fate
+from ganger.core.graph import Fate, refuse_leased
 from ganger.core.ids import Fence, TaskId
 from ganger.core.state import WAITING, Status, is_final, move
 from ganger.core.task import Task
-from ganger.engine.store import Change, Edit, Edits
+from ganger.engine.store import Change, Datum, Edit, Edits
 from ganger.engine.stores.memory import graph
 from ganger.engine.stores.memory.moves import apply
+from ganger.engine.stores.memory.notes import put_datum
 from ganger.engine.stores.memory.removal import forget
 from ganger.engine.stores.memory.row import Link, Row, is_group
 from ganger.engine.stores.memory.step import NO_HOLDER, Step
@@ -44,6 +45,14 @@ def _edit_one(step: Step, each: Edit) -> None:
             _kill(step, row)
         case Edit(remove=True):
             _remove(step, row, each.descendants)
+        case Edit(datum=Datum() as datum):
+            put_datum(step, row.task.id, datum)
+        case _:
+            _edit_edges(step, row, each)
+
+
+def _edit_edges(step: Step, row: Row, each: Edit) -> None:
+    match each:
         case Edit(link=(parent, on)):
             _link(step, row, parent, on)
         case Edit(unlink=int(parent)):
@@ -51,7 +60,7 @@ def _edit_one(step: Step, each: Edit) -> None:
         case Edit(close_group=True):
             _close_group(step, row)
         case _:
-            raise BadInput("an edit is one of change, kill, remove, link, unlink and close_group")
+            raise BadInput("an edit is one of change, kill, remove, link, unlink, close_group and datum")
 
 
 def _need_waiting(row: Row) -> None:
@@ -129,11 +138,9 @@ def _reconsider_ready(step: Step, row: Row, never: Link | None) -> None:
 
 
 def _remove(step: Step, row: Row, with_descendants: bool) -> None:
-    if row.task.holder is not None:
-        raise WrongStatus(f"task {row.task.id} runs: kill it first", task=row.task.id, status=row.task.status)
-    gone = [row.task.id]
-    if with_descendants:
-        gone += graph.waiting_below(step, row.task.id)
+    gone = graph.all_below(step, row.task.id) if with_descendants else [row.task.id]
+    tasks = [step.tables.rows[task].task for task in gone]
+    refuse_leased([(task.id, task.status) for task in tasks if task.holder is not None])
     touched: graph.Touched = {}
     for task in gone:
         _remove_one(step, task, touched, bridge=not with_descendants)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from ganger.core.errors import CycleFound
 from ganger.core.graph import SKIPPED, Fate, Join, fate, holds, lost_reason
 from ganger.core.ids import TaskId
-from ganger.core.state import WAITING, Move, Status, is_final, move
+from ganger.core.state import Move, Status, is_final, move
 from ganger.core.task import SLOTLESS, Task
 from ganger.engine.stores.memory.moves import apply
 from ganger.engine.stores.memory.row import Decided, Link, Row, is_group
@@ -170,16 +170,15 @@ def _just_below(step: Step, task: TaskId) -> Iterable[TaskId]:
         yield row.task.group
 
 
-def waiting_below(step: Step, start: TaskId) -> list[TaskId]:
-    """All that wait below a task by edges, each once; what does not wait hides what is below it."""
+def all_below(step: Step, start: TaskId) -> list[TaskId]:
+    """A task and all below it by edges, each once."""
     found = {start: None}
     front = [start]
     while front:
         below = [child for child, _ in step.tables.children.bucket(front.pop()) if child not in found]
-        waiting = [child for child in below if step.tables.rows[child].task.status in WAITING]
-        found |= dict.fromkeys(waiting)
-        front.extend(waiting)
-    return [task for task in found if task != start]
+        found |= dict.fromkeys(below)
+        front.extend(below)
+    return list(found)
 
 
 def settle_new_edge(step: Step, link: Link, touched: Touched) -> None:

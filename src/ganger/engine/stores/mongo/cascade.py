@@ -13,7 +13,7 @@ from ganger.core.errors import CycleFound
 from ganger.core.graph import Fate, Join, fate, holds, lost_reason
 from ganger.core.ids import TaskId
 from ganger.core.release import is_unhappy
-from ganger.core.state import WAITING, Move, Status, is_final, move
+from ganger.core.state import Move, Status, is_final, move
 from ganger.core.task import SLOTLESS, Task
 from ganger.engine.stores.mongo import choices
 from ganger.engine.stores.mongo.moving import apply
@@ -190,17 +190,16 @@ async def _just_below(step: Step, tasks: Iterable[TaskId]) -> set[TaskId]:
     return below | {row.task.group for row in rows if row is not None and row.task.group is not None}
 
 
-async def waiting_below(step: Step, start: TaskId) -> list[TaskId]:
-    """All that wait below a task by edges, each once; what does not wait hides what is below it."""
+async def all_below(step: Step, start: TaskId) -> list[TaskId]:
+    """A task and all below it by edges, each once."""
     found = {start: None}
     front = [start]
     while front:
         below = [link.child for link in await links_below(step, front.pop()) if link.child not in found]
-        await step.load(below)
-        waiting = [child for child in below if (await step.known(child)).task.status in WAITING]
-        found |= dict.fromkeys(waiting)
-        front.extend(waiting)
-    return [task for task in found if task != start]
+        found |= dict.fromkeys(below)
+        front.extend(below)
+    await step.load(list(found))
+    return list(found)
 
 
 async def settle_new_edge(step: Step, link: Link, touched: Touched) -> None:

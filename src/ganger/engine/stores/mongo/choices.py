@@ -9,10 +9,10 @@ from ganger.core.ids import NodeId, QueueId, TaskId
 from ganger.core.lane import Lane
 from ganger.core.state import LEASED, WAITING, Status, is_final
 from ganger.core.task import Attempt, Kind
-from ganger.databases.mongo import Choice, Doc
+from ganger.databases.mongo import Choice, Doc, ObjectId
 from ganger.engine.stores.mongo.codec import lane_text
-from ganger.engine.stores.mongo.row import ChunkRow, DatumRow, Link, NodeRow, QueueRow, Row
-from ganger.engine.stores.mongo.tables import ATTEMPTS, CHUNKS, DATA, EVENTS, FOLLOWS, LINKS, NODES, QUEUES, TASKS
+from ganger.engine.stores.mongo.row import ChunkRow, DatumRow, Link, Met, NodeRow, QueueRow, Row
+from ganger.engine.stores.mongo.tables import ATTEMPTS, CHUNKS, DATA, EVENTS, FOLLOWS, LINKS, MET, NODES, QUEUES, TASKS
 
 _ACTIVE: Final[Doc] = {"$in": [int(Status.CLAIMED), int(Status.RUNNING)]}
 _BY_CLAIM: Final = (("ganger.priority", 1), ("ganger.rank", 1), ("ganger.id", 1))
@@ -82,9 +82,17 @@ def active_of_key(queue: QueueId, key: str) -> Choice[Row]:
     return Choice(TASKS, where, lambda row: row.limit == (queue, key) and _is_active(row))
 
 
-def active_of_queue(queue: QueueId) -> Choice[Row]:
-    where = {"ganger.queue": queue, "status": _ACTIVE}
-    return Choice(TASKS, where, lambda row: row.task.queue == queue and _is_active(row))
+def active_in(queue: ObjectId, name: str | None = None) -> Choice[Row]:
+    """What is claimed or runs of a queue, by whomever, or by the node of that name."""
+    where: Doc = {"queue": queue, "status": _ACTIVE} | ({} if name is None else {"node": name})
+    return Choice(
+        TASKS, where, lambda row: row.queue == queue and _is_active(row) and (name is None or row.node == name)
+    )
+
+
+def active_on(name: str) -> Choice[Row]:
+    """What is claimed or runs on the node of that name, of whatever registration."""
+    return Choice(TASKS, {"node": name, "status": _ACTIVE}, lambda row: row.node == name and _is_active(row))
 
 
 def active_of_node(node: NodeId, queue: QueueId | None = None) -> Choice[Row]:
@@ -144,11 +152,18 @@ def ended(before: Wall) -> Choice[Row]:
     return Choice(TASKS, where, fits, order, lambda row: (row.task.ended, row.task.id))
 
 
-def prunable(before: Wall, waited_for: Collection[TaskId]) -> Choice[Row]:
-    """Final tasks that ended before then, but for the members of these groups, which still count them."""
+def prunable(before: Wall, waited_for: Collection[TaskId], foreign: bool) -> Choice[Row]:
+    """Final tasks of ours, or of strangers, that ended before then, but for the members of these groups, which still
+    count them.
+    """
     old = ended(before)
-    where = {**old.where, "ganger.group": {"$nin": list(waited_for)}}
-    return old._replace(where=where, fits=lambda row: old.fits(row) and row.task.group not in waited_for)
+    made = {"ganger.foreign": True if foreign else {"$ne": True}}
+    where = {**old.where, **made, "ganger.group": {"$nin": list(waited_for)}}
+
+    def fits(row: Row) -> bool:
+        return old.fits(row) and row.foreign == foreign and row.task.group not in waited_for
+
+    return old._replace(where=where, fits=fits)
 
 
 def open_groups() -> Choice[Row]:
@@ -215,9 +230,10 @@ def here(name: str | None = None) -> Choice[NodeRow]:
     )
 
 
-def gone() -> Choice[NodeRow]:
+def gone(name: str | None = None) -> Choice[NodeRow]:
     """Registrations that have left or were lost."""
-    return Choice(NODES, {"state": {"$in": ["left", "lost"]}}, lambda row: not row.node.here)
+    where: Doc = {"state": {"$in": ["left", "lost"]}} | ({} if name is None else {"name": name})
+    return Choice(NODES, where, lambda row: not row.node.here and name in (None, row.node.name))
 
 
 def follows() -> Choice[tuple[TaskId, Moment]]:
@@ -242,6 +258,11 @@ def all_queues() -> Choice[QueueRow]:
         (("ganger.id", 1),),
         lambda row: row.queue.id,
     )
+
+
+def met() -> Choice[Met]:
+    """The queues of strangers in which nothing of ours is written."""
+    return Choice(MET, {}, lambda _: True, (("n", 1),), lambda met: met.queue)
 
 
 def touched_after(now: Moment) -> Choice[Row]:

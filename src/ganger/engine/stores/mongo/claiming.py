@@ -13,19 +13,22 @@ from ganger.core.node import Node, NodeState
 from ganger.core.queue import FOREVER, Queue
 from ganger.core.state import Status, move
 from ganger.core.task import Claimed
+from ganger.databases.mongo import Choice
 from ganger.engine.store import CLAIMED_SPEC, Claim, Exchanged
-from ganger.engine.stores.mongo import choices, sharing
+from ganger.engine.stores.mongo import choices, neighbours, sharing
 from ganger.engine.stores.mongo.codec import lane_text, read_lane
 from ganger.engine.stores.mongo.following import tell_holder
 from ganger.engine.stores.mongo.moving import advance, apply
 from ganger.engine.stores.mongo.row import QueueRow, Row
 from ganger.engine.stores.mongo.step import Step
-from ganger.engine.stores.mongo.tables import DATA, QUEUES, datum_key
+from ganger.engine.stores.mongo.tables import DATA, QUEUES, TASKS, datum_key
 
 PROMOTED: Final = 1_000
 """So many due tasks a claim promotes at most; upkeep does the rest."""
 LOOK_AGAIN: Final = 1_000
 """After so many milliseconds it is worth asking a shared queue again: strangers wake nobody."""
+LOOK_SOON: Final = 100
+"""The same of one whose threads all nodes share: whoever looks seldom gets none."""
 
 
 class Claimant(NamedTuple):
@@ -100,71 +103,107 @@ async def promote(step: Step, queues: list[QueueId] | None, most: int) -> int:
 
 
 class Room:
-    """How many more tasks the limits allow: of a queue, of it on this node, and of the node over all queues."""
+    """How many more tasks the limits allow: of a queue, of it on this node, and of the node over all queues.
+
+    Counted is what the documents say, by the node's name: also what a former node of the name left, and what strangers
+    have. In a queue of our own the step's writes count as made. In a shared one they do not: what is taken there is in
+    the documents ahead of the step, and strangers must never see more than the limit.
+    """
 
     def __init__(self, step: Step, node: Node) -> None:
         self._step = step
         self._node = node
+        self._leased = 0
         self._left: dict[QueueId, int | None] = {}
-        self._slots: int | None = None
-        self._asked = False
 
-    async def of(self, queue: Queue) -> int | None:
+    async def of(self, row: QueueRow) -> int | None:
         """None where nothing limits it."""
-        if queue.id not in self._left:
-            self._left[queue.id] = await self._ask(queue)
-        if not self._asked:
-            self._slots, self._asked = await self._ask_slots(), True
-        limits = [limit for limit in (self._left[queue.id], self._slots) if limit is not None]
-        return max(0, min(limits)) if limits else None
+        if row.shared:
+            return await self._ask(row)
+        if row.queue.id not in self._left:
+            self._left[row.queue.id] = await self._ask(row)
+        return self._left[row.queue.id]
 
-    def take(self, queue: QueueId) -> None:
-        left = self._left[queue]
-        self._left[queue] = None if left is None else left - 1
-        self._slots = None if self._slots is None else self._slots - 1
+    def take(self, row: QueueRow) -> None:
+        """One of the queue is leased."""
+        self._leased += not row.shared
+        for queue, left in self._left.items():
+            limited = queue == row.queue.id or self._node.slots is not None
+            self._left[queue] = left - 1 if limited and left is not None else left
 
-    async def _ask(self, queue: Queue) -> int | None:
-        policy, left = queue.policy, []
+    async def _ask(self, row: QueueRow) -> int | None:
+        policy, name = row.queue.policy, self._node.name
+        left = []
         if policy.max_active is not None:
-            left.append(policy.max_active - await self._step.draft.count(choices.active_of_queue(queue.id)))
+            left.append(policy.max_active - await self._count(row, choices.active_in(row.id)))
         if policy.max_per_node is not None:
-            mine = choices.active_of_node(self._node.id, queue.id)
-            left.append(policy.max_per_node - await self._step.draft.count(mine))
-        return min(left, default=None)
+            left.append(policy.max_per_node - await self._count(row, choices.active_in(row.id, name)))
+        if self._node.slots is not None:
+            ahead = self._leased if row.shared else 0
+            left.append(self._node.slots - ahead - await self._count(row, choices.active_on(name)))
+        return max(0, min(left)) if left else None
 
-    async def _ask_slots(self) -> int | None:
-        if self._node.slots is None:
-            return None
-        return self._node.slots - await self._step.draft.count(choices.active_of_node(self._node.id))
+    async def _count(self, row: QueueRow, choice: Choice[Row]) -> int:
+        if row.shared:
+            return await self._step.session.count(choice.table.name, choice.where)
+        return await self._step.draft.count(choice)
 
 
 async def _take_best(step: Step, claimant: Claimant) -> list[Row]:
     room, most = Room(step, claimant.node), claimant.request.most
     lines = _open_lines(step, claimant)
-    taken = [row for line in lines if line.queue.shared for row in await _grab(step, line, claimant, room)][:most]
+    taken: list[Row] = []
+    shared = [line for line in lines if line.queue.shared and not await _is_others_turn(step, line, claimant)]
+    if shared and await _has_orphans(step, claimant.node):
+        shared = []
+    for line in _in_turn(step, shared):
+        taken += await _grab(step, line, claimant, room, most - len(taken))
     own = [line for line in lines if not line.queue.shared]
     choosing = [choices.ready(line.queue.queue.id, line.lanes) for line in own]
     found = [row for choice in choosing for row in await step.draft.select(choice, most)]
     for row in sorted(found, key=_order):
         if len(taken) >= most:
             break
-        if await room.of(await step.queue(row.task.queue)) != 0:
-            room.take(row.task.queue)
+        queue = claimant.queues[row.task.queue]
+        if await room.of(queue) != 0:
+            room.take(queue)
             taken.append(_lease(step, row, claimant))
     return taken
+
+
+async def _has_orphans(step: Step, node: Node) -> bool:
+    """Has a former node of this name left anything that upkeep has not taken back yet? That comes first."""
+    gone = [row.node.id for row in await step.draft.select(choices.gone(node.name))]
+    return bool(gone) and await step.draft.count(choices.active_of_nodes(gone)) > 0
+
+
+async def _is_others_turn(step: Step, line: Line, claimant: Claimant) -> bool:
+    """Has this node just given back threads that are scarce, and is somebody else here to take them?"""
+    if not step.watch.gives_way(line.queue.queue.id, claimant.node.name, step.now):
+        return False
+    here = [row for row in await step.draft.select(choices.here()) if step.is_live(row)]
+    kind = sharing.lane_of(line.queue).kind
+    ours = [row.node for row in here if row.node.id != claimant.node.id and row.node.takes_kind(kind)]
+    return any(gives(step, line.queue.queue, node) for node in ours) or await neighbours.are_here(step)
+
+
+def _in_turn(step: Step, lines: list[Line]) -> list[Line]:
+    """Each step begins with another one: strangers know no order between queues, and none is to wait for ever."""
+    first = step.session.head.step % max(1, len(lines))
+    return [*lines[first:], *lines[:first]]
 
 
 def _order(row: Row) -> Any:
     return row.task.priority, row.rank, row.task.queue, row.task.id
 
 
-async def _grab(step: Step, line: Line, claimant: Claimant, room: Room) -> list[Row]:
-    """Tasks of a shared queue, taken as every stranger takes them."""
-    queue, left = line.queue.queue, await room.of(line.queue.queue)
-    most = claimant.request.most if left is None else min(left, claimant.request.most)
+async def _grab(step: Step, line: Line, claimant: Claimant, room: Room, most: int) -> list[Row]:
+    """At most so many tasks of a shared queue, taken as every stranger takes them."""
+    left = await room.of(line.queue) if most > 0 else 0
+    most = most if left is None else min(left, most)
     grabbed = await sharing.grab(step, line.queue, _taking(claimant), most)
     for _ in grabbed:
-        room.take(queue.id)
+        room.take(line.queue)
     return [_lease(step, row, claimant) for row in grabbed]
 
 
@@ -174,7 +213,7 @@ def _taking(claimant: Claimant) -> sharing.Taking:
 
 
 def _open_lines(step: Step, claimant: Claimant) -> list[Line]:
-    giving = [row for row in claimant.queues.values() if gives(step, row.queue, claimant.node)]
+    giving = [row for row in claimant.queues.values() if not row.odd and gives(step, row.queue, claimant.node)]
     lines = [Line(row, _open_lanes(step, row.queue, claimant)) for row in giving]
     return [line for line in lines if line.lanes]
 
@@ -207,19 +246,20 @@ async def _take_named(step: Step, claimant: Claimant) -> list[Row]:
 
 async def _take_one(step: Step, row: Row, claimant: Claimant, room: Room) -> list[Row]:
     queue = await step.queue_row(row.task.queue)
-    if queue is not None and queue.shared and not await sharing.grab_one(step, row, _taking(claimant)):
+    assert queue is not None, f"queue {row.task.queue} is named by a task and is not there"
+    if queue.shared and not await sharing.grab_one(step, row, _taking(claimant)):
         return []
-    room.take(row.task.queue)
+    room.take(queue)
     return [_lease(step, row, claimant)]
 
 
 async def _may_take(step: Step, row: Row, node: Node, room: Room) -> bool:
     if row.task.status != Status.QUEUED or row.task.parked:
         return False
-    queue = await step.queue(row.task.queue)
+    queue = await step.queue_row(row.task.queue)
     # Who names a task and a holder wants them together: it is taken as if nobody else were there.
-    is_open = open_to(row.lane, node, step.wall, alone=True)
-    return is_open and gives(step, queue, node) and await room.of(queue) != 0
+    is_open = queue is not None and not queue.odd and open_to(row.lane, node, step.wall, alone=True)
+    return is_open and queue is not None and gives(step, queue.queue, node) and await room.of(queue) != 0
 
 
 def gives(step: Step, queue: Queue, node: Node) -> bool:
@@ -283,7 +323,8 @@ def _times(step: Step, row: QueueRow, claimant: Claimant) -> list[Wall]:
     queue, node = row.queue, claimant.node
     pause = [queue.paused_until] if queue.paused(step.wall) and queue.paused_until < FOREVER else []
     if row.shared:
-        return [*pause, Wall(step.wall + LOOK_AGAIN)]
+        scarce = row.queue.policy.max_active is not None
+        return [*pause, Wall(step.wall + (LOOK_SOON if scarce else LOOK_AGAIN))]
     avoided = [
         Wall(lane.avoid_until)
         for lane in claimant.lanes[row.queue.id]
@@ -295,6 +336,15 @@ def _times(step: Step, row: QueueRow, claimant: Claimant) -> list[Wall]:
 async def _find_waiting(step: Step, claimant: Claimant) -> bool:
     """Does a limit alone keep a ready task from this claim?"""
     for line in _open_lines(step, claimant):
-        if await step.draft.select(choices.ready(line.queue.queue.id, line.lanes), 1):
+        if await (_waits_shared(step, line) if line.queue.shared else _waits(step, line)):
             return True
     return False
+
+
+async def _waits(step: Step, line: Line) -> bool:
+    return bool(await step.draft.select(choices.ready(line.queue.queue.id, line.lanes), 1))
+
+
+async def _waits_shared(step: Step, line: Line) -> bool:
+    where = sharing.filter_free(step, line.queue)
+    return bool(await step.session.find(TASKS.name, where, 1, ("_id",)))

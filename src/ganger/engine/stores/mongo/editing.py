@@ -2,13 +2,14 @@
 
 from ganger.core.errors import BadInput, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Entry, Fact
-from ganger.core.graph import Fate
+from ganger.core.graph import Fate, refuse_leased
 from ganger.core.ids import Fence, TaskId
 from ganger.core.state import WAITING, Status, is_final, move
 from ganger.core.task import Task
-from ganger.engine.store import Change, Edit, Edits
+from ganger.engine.store import Change, Datum, Edit, Edits
 from ganger.engine.stores.mongo import cascade
 from ganger.engine.stores.mongo.moving import apply
+from ganger.engine.stores.mongo.noting import put_datum
 from ganger.engine.stores.mongo.removing import forget
 from ganger.engine.stores.mongo.row import Link, Row, is_group
 from ganger.engine.stores.mongo.spec import from_bytes
@@ -46,6 +47,14 @@ async def _edit_one(step: Step, each: Edit) -> None:
             await _kill(step, row)
         case Edit(remove=True):
             await _remove(step, row, each.descendants)
+        case Edit(datum=Datum() as datum):
+            await put_datum(step, row.task.id, datum)
+        case _:
+            await _edit_edges(step, row, each)
+
+
+async def _edit_edges(step: Step, row: Row, each: Edit) -> None:
+    match each:
         case Edit(link=(parent, on)):
             await _link(step, row, parent, on)
         case Edit(unlink=int(parent)):
@@ -53,7 +62,7 @@ async def _edit_one(step: Step, each: Edit) -> None:
         case Edit(close_group=True):
             await _close_group(step, row)
         case _:
-            raise BadInput("an edit is one of change, kill, remove, link, unlink and close_group")
+            raise BadInput("an edit is one of change, kill, remove, link, unlink, close_group and datum")
 
 
 def _need_waiting(row: Row) -> None:
@@ -133,11 +142,9 @@ async def _reconsider_ready(step: Step, row: Row, never: Link | None) -> None:
 
 
 async def _remove(step: Step, row: Row, with_descendants: bool) -> None:
-    if row.task.holder is not None:
-        raise WrongStatus(f"task {row.task.id} runs: kill it first", task=row.task.id, status=row.task.status)
-    gone = [row.task.id]
-    if with_descendants:
-        gone += await cascade.waiting_below(step, row.task.id)
+    gone = await cascade.all_below(step, row.task.id) if with_descendants else [row.task.id]
+    tasks = [(await step.known(task)).task for task in gone]
+    refuse_leased([(task.id, task.status) for task in tasks if task.holder is not None])
     touched: cascade.Touched = {}
     for task in gone:
         await _remove_one(step, task, touched, bridge=not with_descendants)

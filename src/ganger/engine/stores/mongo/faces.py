@@ -1,12 +1,15 @@
 """The object ids of tasks, queues and nodes, which strangers give as well as we do."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.task import Task
 from ganger.databases.mongo import Database, ObjectId
-from ganger.engine.stores.mongo.tables import QUEUES, SHOWN, TASKS
+from ganger.engine.stores.mongo.recalling import recall_id
+from ganger.engine.stores.mongo.tables import MET, QUEUES, SEEN, SHOWN, TASKS
+
+_NAMED: Final = {"node": {"$type": "string"}}
 
 
 class MongoFaces:
@@ -17,21 +20,28 @@ class MongoFaces:
 
     async def name_tasks(self, tasks: Sequence[Task]) -> Sequence[str]:
         """The faces of these tasks, in their order; empty for one that is gone meanwhile."""
-        found = await self._read(TASKS.name, {"ganger.id": {"$in": [int(task.id) for task in tasks]}}, "ganger.id")
-        faces = {document["ganger"]["id"]: str(document["_id"]) for document in found}
+        ids = {"$in": [int(task.id) for task in tasks]}
+        seen = await self._read(SEEN.name, {"n": ids}, "n")
+        found = await self._read(TASKS.name, {"ganger.id": ids}, "ganger.id")
+        faces = {document["n"]: str(document["_id"]) for document in seen}
+        faces |= {document["ganger"]["id"]: str(document["_id"]) for document in found}
         return [faces.get(task.id, "") for task in tasks]
 
     async def find_task(self, face: str) -> TaskId | None:
         """The task with this face; None also for a stranger's that nobody has looked at yet."""
         found = await self._read(TASKS.name, {"_id": ObjectId(face), "ganger.id": {"$exists": True}}, "ganger.id")
-        return TaskId(found[0]["ganger"]["id"]) if found else None
+        if found:
+            return TaskId(found[0]["ganger"]["id"])
+        return await self._database.read(lambda base: recall_id(base, ObjectId(face)), "reading ids")
 
     async def name_queues(self) -> Mapping[QueueId, str]:
+        met = await self._read(MET.name, {}, "n")
         found = await self._read(QUEUES.name, {"ganger.id": {"$exists": True}}, "ganger.id")
-        return {QueueId(document["ganger"]["id"]): str(document["_id"]) for document in found}
+        faces = {QueueId(document["n"]): str(document["_id"]) for document in met}
+        return faces | {QueueId(document["ganger"]["id"]): str(document["_id"]) for document in found}
 
     async def name_nodes(self) -> Mapping[str, str]:
-        return {document["node"]: str(document["_id"]) for document in await self._read(SHOWN.name, {}, "node")}
+        return {document["node"]: str(document["_id"]) for document in await self._read(SHOWN.name, _NAMED, "node")}
 
     async def _read(self, table: str, where: dict[str, Any], field: str) -> list[dict[str, Any]]:
         async def work(base: Any) -> list[dict[str, Any]]:

@@ -7,30 +7,57 @@ from ganger.core.ids import TaskId
 from ganger.core.task import Task
 from ganger.databases.mongo import Doc
 from ganger.engine.store import SHOWN_PARENTS, Page, Query
-from ganger.engine.stores.mongo.reading import BRIEF, brief
-from ganger.engine.stores.mongo.tables import LINKS, TASKS
+from ganger.engine.stores.mongo.reading import BRIEF, Sight, brief
+from ganger.engine.stores.mongo.recalling import recall_seen
+from ganger.engine.stores.mongo.tables import LINKS, SEEN, TASKS
 
 _FIELDS: Final = ("queue", "kind", "group", "batch", "holder", "key")
 _CHILDREN: Final = 1_000
+BRIEF_OF_STRANGERS: Final[Doc] = {"stdout": 0, "stderr": 0}
 
 
-async def find(database: Any, query: Query, offset: int) -> Page:
+async def find(database: Any, query: Query, sight: Sight) -> Page:
     where = _where(query)
     if query.parent is None:
         found = await _page(database, where, query)
     else:
         found = await _children(database, where, query)
-    tasks = [brief(document, offset) for document in found[: query.most]]
-    more = len(found) > query.most and bool(tasks)
+    theirs = await _find_seen(database, query, sight)
+    both = [*(brief(document, sight.offset) for document in found), *theirs]
+    both.sort(key=lambda task: task.position, reverse=query.newest_first)
+    tasks = both[: query.most]
+    more = len(both) > query.most and bool(tasks)
     parents = await _parents(database, tasks) if query.with_parents else ()
     return Page(tasks, tasks[-1].position if more else None, parents)
 
 
+async def _find_seen(database: Any, query: Query, sight: Sight) -> list[Task]:
+    """Strangers' tasks in which nothing of ours is written, by the status that was last told. They are in no group."""
+    if any(value is not None for value in (query.group, query.batch, query.holder, query.key, query.parent)):
+        return []
+    where: Doc = {"n": _beyond(query)} | ({} if query.queue is None else {"queue": query.queue})
+    if query.statuses is not None:
+        where["known"] = {"$in": [int(status) for status in query.statuses]}
+    walk, found = database[SEEN.name], list[Task]()
+    while len(found) <= query.most:
+        lot = await walk.find(where).sort("n", -1 if query.newest_first else 1).limit(max(1, query.most + 1)).to_list()
+        rows = await recall_seen(database, sight.dialect, lot, BRIEF_OF_STRANGERS)
+        tasks = [row.task for _, row in sorted(rows.items(), reverse=query.newest_first)]
+        found += [task for task in tasks if query.kind in (None, task.kind)]
+        if len(lot) <= query.most:
+            break
+        where["n"] = {"$lt" if query.newest_first else "$gt": lot[-1]["n"]}
+    return found[: query.most + 1]
+
+
+def _beyond(query: Query) -> Doc:
+    return {"$gt": 0} if query.after is None else {"$lt" if query.newest_first else "$gt": query.after}
+
+
 def _where(query: Query) -> Doc:
     given: Doc = {f"ganger.{name}": getattr(query, name) for name in _FIELDS if getattr(query, name) is not None}
-    beyond = {"$gt": 0} if query.after is None else {"$lt" if query.newest_first else "$gt": query.after}
     statuses = None if query.statuses is None else [int(status) for status in query.statuses]
-    return {**given, "ganger.position": beyond} | ({} if statuses is None else {"status": {"$in": statuses}})
+    return {**given, "ganger.position": _beyond(query)} | ({} if statuses is None else {"status": {"$in": statuses}})
 
 
 async def _page(database: Any, where: Doc, query: Query) -> list[Doc]:

@@ -54,10 +54,11 @@ async def _apply(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
 async def _limit(step: Step, row: NodeRow, limit: int) -> NodeRow:
     """Set the limit where strangers set it too: in the document of the name, which outlives the registration."""
     shown = await _show(step, row.node.name, row.said)
-    shown = step.draft.put(SHOWN, shown._replace(slots=row.said if limit == AS_IT_SAYS else limit))
+    as_it_says = row.said if shown.made else None
+    shown = step.draft.put(SHOWN, shown._replace(slots=as_it_says if limit == AS_IT_SAYS else limit))
     # Whoever waits because of a limit looks again when anything is told.
     step.wake(EVENTS_TOPIC)
-    return _put(step, row._replace(node=row.node._replace(slots=shown.slots)))
+    return _put(step, row._replace(node=row.node._replace(slots=shown.effective)))
 
 
 async def _register(step: Step, said: Registration) -> Node:
@@ -69,13 +70,13 @@ async def _register(step: Step, said: Registration) -> Node:
         raise NodeTaken(f"another node is called {said.name} and lives; use another name, or let it leave first")
     shown = await _show(step, said.name, said.slots)
     node = await _describe(step, here[0].node.id, said, here[0].node.since)
-    return _put(step, NodeRow(node._replace(slots=shown.slots), said.token, step.boot, said.lease, said.slots)).node
+    return _put(step, NodeRow(node._replace(slots=shown.effective), said.token, step.boot, said.lease, said.slots)).node
 
 
 async def _join(step: Step, said: Registration) -> Node:
     shown = await _show(step, said.name, said.slots)
     await _orphan(step, said.name)
-    node = (await _describe(step, NodeId(step.draw("node")), said, step.wall))._replace(slots=shown.slots)
+    node = (await _describe(step, NodeId(step.draw("node")), said, step.wall))._replace(slots=shown.effective)
     _put(step, NodeRow(node, said.token, step.boot, said.lease, said.slots))
     step.wake(NODES_TOPIC)
     step.tell(Fact.NODE_JOINED, NO_QUEUE, node.id, subject=node.name)
@@ -100,7 +101,8 @@ async def _show(step: Step, name: str, said: int | None) -> Shown:
         return step.draft.put(SHOWN, Shown(face, name, step.wall, said, said=said))
     if not shown.ours and step.wall - shown.seen < STRANGER_LIVES:
         raise NodeTaken(f"a Disbatch node is called {name} and lives: stop it, or use another name")
-    slots = said if shown.limit is None else shown.limit
+    # A limit that only repeats what the node said of itself follows what it says now.
+    slots = said if shown.made and shown.limit is None else shown.slots
     return step.draft.put(SHOWN, shown._replace(seen=step.wall, slots=slots, ours=True, said=said))
 
 
@@ -142,7 +144,7 @@ async def _renew(step: Step, row: NodeRow, change: NodeChange) -> NodeRow:
     term = row.node.lease if change.lease is None else change.lease
     vitals = change.vitals or row.node.vitals
     shown = await _show(step, row.node.name, row.said)
-    node = row.node._replace(until=Moment(step.now + term), seen=step.wall, vitals=vitals, slots=shown.slots)
+    node = row.node._replace(until=Moment(step.now + term), seen=step.wall, vitals=vitals, slots=shown.effective)
     return _put(step, row._replace(node=node, term=term))
 
 

@@ -59,6 +59,8 @@ async def apply(step: Step, move: Move) -> Row:
     new = advance(step, row, move)
     if rule.ends_lease:
         _write_attempt(step, row, move, holder)
+        if holder is not None and (await step.queue(row.task.queue)).policy.max_active is not None:
+            step.watch.freed(row.task.queue, holder.node.name, step.now)
         new = await show_exit(step, await show_output(step, _free(step, new, rule)), move.result)
     new = step.put(_change_lane(step, new, move, holder))
     if move.result is not None:

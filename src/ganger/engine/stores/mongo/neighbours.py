@@ -5,13 +5,21 @@ from typing import Any, Final
 from ganger.core.clock import Moment, Wall
 from ganger.core.ids import NodeId, TaskId
 from ganger.core.node import Node, NodeState
-from ganger.databases.mongo import Doc, wall_of
-from ganger.engine.stores.mongo.tables import SHOWN, TASKS
+from ganger.databases.mongo import Doc, date, wall_of
+from ganger.engine.stores.mongo.odd import read_slots
+from ganger.engine.stores.mongo.step import Step
+from ganger.engine.stores.mongo.tables import SEEN, SHOWN, TASKS
 
 STRANGER_LIVES: Final = 60_000
 """Milliseconds after its last sign of life for which a stranger's node is taken to be there."""
 _STRANGE: Final[Doc] = {"ganger": None, "node": {"$type": "string"}}
 _NOBODY: Final = NodeId(0)
+
+
+async def are_here(step: Step) -> bool:
+    """Does any node of strangers live?"""
+    recent = {"timestamp": {"$gt": date(step.wall - STRANGER_LIVES)}}
+    return bool(await step.session.find(SHOWN.name, {**_STRANGE, **recent}, 1, ("_id",)))
 
 
 async def list_all(base: Any, name: str | None = None) -> list[Node]:
@@ -26,6 +34,8 @@ async def limit(base: Any, name: str, slots: int | None) -> None:
 
 async def name_holder(base: Any, task: TaskId) -> str | None:
     found = await base[TASKS.name].find_one({"ganger.id": task}, {"node": 1})
+    if found is None and (seen := await base[SEEN.name].find_one({"n": task})) is not None:
+        found = await base[TASKS.name].find_one({"_id": seen["_id"]}, {"node": 1})
     return found["node"] if found is not None and isinstance(found.get("node"), str) else None
 
 
@@ -39,7 +49,7 @@ def _describe(document: Doc) -> Node:
         state=str(NodeState.ACTIVE if lives else NodeState.LOST),
         until=Moment(0),
         lease=0,
-        slots=slots if isinstance(slots, int) else None,
+        slots=read_slots(slots),
         queues=_list_queues(document.get("queues")),
         kinds=None,
         labels=(),

@@ -5,7 +5,7 @@ from typing import Any, Final
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, Status
 from ganger.databases.mongo import Doc
-from ganger.engine.stores.mongo.tables import SHOWN, TASKS
+from ganger.engine.stores.mongo.tables import SEEN, SHOWN, TASKS
 
 _HELD: Final = sorted(int(status) for status in LEASED)
 _MOST: Final = 10_000
@@ -25,7 +25,9 @@ async def orphan(base: Any, node: str) -> list[TaskId]:
     ids = [document["_id"] for document in found]
     write = {"$set": {"status": int(Status.ORPHANED)}, "$currentDate": {"mtime": True}}
     await base[TASKS.name].update_many({**_held_by(node), "_id": {"$in": ids}}, write)
-    return [TaskId(document["ganger"]["id"]) for document in found if "id" in document.get("ganger", ())]
+    seen = await base[SEEN.name].find({"_id": {"$in": ids}}, {"n": 1}).to_list()
+    ours = [document["ganger"]["id"] for document in found if "id" in document.get("ganger", ())]
+    return [TaskId(task) for task in sorted({*ours, *(one["n"] for one in seen)})]
 
 
 def _held_by(node: str) -> Doc:

@@ -5,7 +5,7 @@ Only tasks of queues that strangers share have it there as well; what the store 
 
 from typing import Final
 
-from ganger.core.state import is_final
+from ganger.core.state import Status, is_final
 from ganger.databases.mongo import Doc, ObjectId, Table, date
 from ganger.engine.stores.mongo import choices
 from ganger.engine.stores.mongo.row import ChunkRow, Row
@@ -30,30 +30,31 @@ FILE_CHUNKS: Final[Table[Doc]] = Table("tasks.chunks", _same, _same, _id_of)
 
 
 async def show_output(step: Step, row: Row) -> Row:
-    """The row with what its task wrote, if it has ended and strangers may want to know."""
+    """The row with what its task wrote, if it has ended and strangers may want to know: always both streams."""
     queue = await step.queue_row(row.task.queue) if is_final(row.task.status) else None
-    if queue is None or not queue.shared:
+    if queue is None or not queue.shared or (row.task.status < Status.SUCCEEDED and not row.output):
         return row
     chunks = await step.draft.select(choices.chunks_of(row.task.id)) if row.output else []
     shown = [_store(step, row, stream, _join(chunks, stream)) for stream in _STREAMS]
     return row._replace(stdout=shown[0], stderr=shown[1])
 
 
-def _join(chunks: list[ChunkRow], stream: str) -> bytes | None:
-    """The stream of the last attempt. One that lies in blobs is not here to be shown."""
+def _join(chunks: list[ChunkRow], stream: str) -> bytes:
+    """The stream of the last attempt. In the place of what lies in blobs it says so: those are not here."""
     fences = [one.fence for one in chunks if one.chunk.stream == stream]
     parts = [one.chunk for one in chunks if one.chunk.stream == stream and one.fence == max(fences)]
-    if not parts or any(part.blob is not None for part in parts):
-        return None
+    elsewhere = sum(part.size for part in parts if part.blob is not None)
+    if elsewhere:
+        return f"({elsewhere} bytes are kept elsewhere: `ganger logs` shows them)\n".encode()
     body = bytearray()
     for part in parts:
         body[part.start : part.start + part.size] = part.body
     return bytes(body)
 
 
-def _store(step: Step, row: Row, stream: str, body: bytes | None) -> str | ObjectId | None:
-    if body is None or len(body) <= LONGEST_TEXT:
-        return None if body is None else body.decode("utf-8", "replace")
+def _store(step: Step, row: Row, stream: str, body: bytes) -> str | ObjectId:
+    if len(body) <= LONGEST_TEXT:
+        return body.decode("utf-8", "replace")
     file = step.face(step.draw("file"))
     about = {"length": len(body), "chunkSize": _CHUNK, "uploadDate": date(step.wall), "filename": stream}
     step.draft.put(FILES, {"_id": file, **about, "metadata": {"task_id": row.id}})

@@ -11,10 +11,13 @@ from ganger.engine.store import QUEUES_TOPIC, Configured, QueueChange
 from ganger.engine.stores.mongo import cascade, choices
 from ganger.engine.stores.mongo.dialect import Dialect
 from ganger.engine.stores.mongo.moving import apply
+from ganger.engine.stores.mongo.odd import judge_task
 from ganger.engine.stores.mongo.removing import forget
 from ganger.engine.stores.mongo.row import QueueRow, Row, rank_of
+from ganger.engine.stores.mongo.sharing import meet
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
-from ganger.engine.stores.mongo.tables import QUEUES
+from ganger.engine.stores.mongo.strange import STRANGE
+from ganger.engine.stores.mongo.tables import QUEUES, SEEN, TASKS
 
 
 async def configure_queue(step: Step, change: QueueChange) -> Configured:
@@ -25,7 +28,7 @@ async def configure_queue(step: Step, change: QueueChange) -> Configured:
     if row is None:
         raise QueueNotFound(f"there is no queue {change.id}", queue=change.id)
     if change.delete:
-        return Configured(queue=await _delete(step, row.queue, change.drop))
+        return Configured(queue=await _delete(step, row, change.drop))
     return Configured(queue=await _change(step, row, change))
 
 
@@ -33,8 +36,9 @@ async def _make(step: Step, change: QueueChange) -> Queue:
     if change.name is None or change.delete:
         raise BadInput("a new queue needs a name")
     if change.if_absent:
-        for row in await step.draft.select(choices.named_queue(change.name), 1):
-            return row.queue
+        for row in await step.queues():
+            if row.queue.name == change.name and not row.odd:
+                return row.queue
     queue = QueueId(step.draw("queue"))
     face = step.face(queue)
     return await _change(step, QueueRow(Queue(queue, change.name, Policy()), face), change)
@@ -72,8 +76,19 @@ async def _sort_anew(step: Step, queue: Queue) -> None:
             step.put(row._replace(rank=rank))
 
 
-async def _delete(step: Step, queue: Queue, drop: bool) -> Queue:
+async def _adopt_all(step: Step, row: QueueRow) -> None:
+    """What strangers put into the queue goes with it like the rest: they are taken to be ours, for this step."""
+    found = await step.session.find(TASKS.name, {"queue": row.id, **STRANGE}) if row.shared else []
+    await step.draft.load(SEEN, [document["_id"] for document in found])
+    for document in found:
+        if judge_task(document) is None:
+            step.put(meet(step, document, row))
+
+
+async def _delete(step: Step, place: QueueRow, drop: bool) -> Queue:
     """Remove the queue and all its tasks; those that wait are cancelled first, so that their children learn of it."""
+    await _adopt_all(step, place)
+    queue = place.queue
     waiting = await step.draft.select(choices.open_of_queue(queue.id))
     stubborn = [row for row in waiting if not drop or row.task.status not in WAITING]
     if stubborn:

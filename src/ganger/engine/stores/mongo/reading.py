@@ -11,11 +11,13 @@ from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
 from ganger.core.state import is_final
 from ganger.core.task import Attempt, Family, Task
-from ganger.databases.mongo import Doc
+from ganger.databases.mongo import Doc, ObjectId
 from ganger.engine.store import Directory, Look, Value
 from ganger.engine.stores.mongo import foreign
 from ganger.engine.stores.mongo.codec import node_from, shift, task_only
 from ganger.engine.stores.mongo.dialect import Dialect
+from ganger.engine.stores.mongo.odd import is_status
+from ganger.engine.stores.mongo.recalling import recall_queues, recall_tasks
 from ganger.engine.stores.mongo.row import Row
 from ganger.engine.stores.mongo.tables import (
     ATTEMPTS,
@@ -25,7 +27,6 @@ from ganger.engine.stores.mongo.tables import (
     EVENTS,
     LINKS,
     NODES,
-    QUEUES,
     TALLIES,
     TASKS,
     attempt_from,
@@ -35,12 +36,11 @@ from ganger.engine.stores.mongo.tables import (
     event_from,
     line_from,
 )
-from ganger.engine.stores.mongo.wording import decode_queue, decode_task
+from ganger.engine.stores.mongo.wording import decode_task
 
 OUTPUT: Final = "out:"
 BRIEF: Final[Doc] = {"parameters": 0, "params": 0, "ganger.spec": 0, "stdout": 0, "stderr": 0}
 """What a list of tasks leaves out."""
-OURS: Final[Doc] = {"ganger.id": {"$exists": True}}
 STORE: Final = "ganger_store"
 
 
@@ -67,17 +67,21 @@ def brief(document: Doc, offset: int) -> Task:
     return task if task.until is None or not offset else task._replace(until=Moment(task.until + offset))
 
 
-async def tasks(database: Any, ids: Sequence[TaskId], offset: int) -> list[Task | None]:
+async def tasks(database: Any, sight: Sight, ids: Sequence[TaskId]) -> list[Task | None]:
     found = await database[TASKS.name].find({"ganger.id": {"$in": list(ids)}}, BRIEF).to_list()
-    by_id = {document["ganger"]["id"]: brief(document, offset) for document in found}
+    by_id = {document["ganger"]["id"]: brief(document, sight.offset) for document in found}
+    missing = [task for task in ids if task not in by_id]
+    if missing:
+        by_id |= {task: row.task for task, row in (await recall_tasks(database, sight.dialect, missing)).items()}
     return [by_id.get(task) for task in ids]
 
 
 async def _row_of(database: Any, dialect: Dialect, task: TaskId) -> Row:
     found = await database[TASKS.name].find_one({"ganger.id": task})
-    if found is None:
+    row = (await recall_tasks(database, dialect, [task])).get(task) if found is None else decode_task(dialect, found)
+    if row is None:
         raise TaskNotFound(f"there is no task {task}", task=task)
-    return decode_task(dialect, found)
+    return row
 
 
 async def look(database: Any, sight: Sight, task: TaskId, most: int) -> Look:
@@ -158,14 +162,15 @@ async def events(database: Any, after: Position, most: int) -> list[Event]:
     return [event_from(document) for document in found]
 
 
-async def counts(database: Any) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
-    queues = {row["_id"]: QueueId(row["ganger"]["id"]) for row in await database[QUEUES.name].find(OURS).to_list()}
+async def counts(database: Any, dialect: Dialect) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
+    queues = {row.id: row.queue.id for row in await recall_queues(database, dialect)}
     group = {"$group": {"_id": {"queue": "$queue", "status": "$status"}, "n": {"$sum": 1}}}
     counted = await (await database[TASKS.name].aggregate([group])).to_list()
     by_status: dict[QueueId, dict[int, int]] = {queue: {} for queue in queues.values()}
     for one in counted:
-        if (queue := queues.get(one["_id"].get("queue"))) is not None:
-            by_status[queue][one["_id"]["status"]] = one["n"]
+        place, status = one["_id"].get("queue"), one["_id"].get("status")
+        if isinstance(place, ObjectId) and place in queues and is_status(status):
+            by_status[queues[place]][status] = one["n"]
     told: dict[QueueId, dict[str, int]] = {queue: {} for queue in queues.values()}
     for tally in await database[TALLIES.name].find({"queue": {"$in": list(told)}}).to_list():
         told[tally["queue"]][tally["fact"]] = tally["n"]
@@ -173,8 +178,7 @@ async def counts(database: Any) -> tuple[list[Counts], dict[QueueId, dict[str, i
 
 
 async def directory(database: Any, sight: Sight, last_event: int) -> Directory:
-    known = await database[QUEUES.name].find(OURS).sort("ganger.id", 1).to_list()
-    queues = [decode_queue(sight.dialect, row).queue for row in known]
+    queues = [row.queue for row in await recall_queues(database, sight.dialect)]
     nodes = [
         shift(node_from(row).node, sight.offset) for row in await database[NODES.name].find().sort("_id", 1).to_list()
     ]

@@ -7,57 +7,59 @@ of groups. It also keeps the counts that the protocol wants to see in its queues
 
 from typing import Any, Final
 
-from ganger.core.event import Entry, Fact
-from ganger.core.state import LEASED, Status, is_final
+from ganger.core.event import Entry
+from ganger.core.node import Node
+from ganger.core.state import Status, is_final
+from ganger.core.task import PLUGIN
 from ganger.databases.mongo import Doc
-from ganger.engine.store import QUEUES_TOPIC, Tended
-from ganger.engine.stores.mongo import cascade, choices, sharing
-from ganger.engine.stores.mongo.dialect import say_unclaimed
+from ganger.engine.store import Tended
+from ganger.engine.stores.mongo import cascade, choices
+from ganger.engine.stores.mongo.dialect import Dialect, say_unclaimed
+from ganger.engine.stores.mongo.discovering import fact_of, fold_seen, meet_queues, see_tasks
+from ganger.engine.stores.mongo.odd import is_status, judge_task
 from ganger.engine.stores.mongo.row import OWN, QueueRow, Row, Shown
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
-from ganger.engine.stores.mongo.tables import QUEUES, SHOWN, TASKS
+from ganger.engine.stores.mongo.tables import MET, QUEUES, SHOWN, TASKS
 
+_MOST_NAMED: Final = 100
 STALE_GRAB: Final = 60_000
 """Milliseconds after which a task that was taken for a step is given back: that step never came about."""
 
 
 async def reconcile(step: Step, most: int) -> Tended:
-    done = await sharing.adopt_queues(step)
-    if done:
-        step.wake(QUEUES_TOPIC)
-    queues = await step.draft.select(choices.all_queues())
-    done += await _adopt_tasks(step, queues, most)
+    done = await meet_queues(step)
+    queues = await step.queues()
+    for row in queues:
+        if row.odd:
+            step.watch.odd.name(QUEUES.name, row.id, "its name, constructor or a limit makes no sense")
+    done += await see_tasks(step, queues, most)
     shared = [row for row in queues if row.shared]
     if shared:
         free = {"node": say_unclaimed(step.dialect), "status": int(Status.QUEUED)}
         await step.session.give_back_old(TASKS.name, step.wall - STALE_GRAB, free)
         done += await _fold_moves(step, shared, most)
-    if step.pace.is_due():
-        with step.pace:
+        done += await fold_seen(step, shared)
+        await cascade.follow(step)
+    if step.watch.counting.is_due():
+        with step.watch.counting:
             await _count(step, queues)
     return Tended(done, done >= most, [])
-
-
-async def _adopt_tasks(step: Step, queues: list[QueueRow], most: int) -> int:
-    """Know the tasks that strangers made; not those with a code by which nobody is to touch them."""
-    by_id = {row.id: row for row in queues}
-    strange: Doc = {"ganger.id": None, "ganger.pending": None, "queue": {"$in": list(by_id)}}
-    found = await step.session.find(TASKS.name, {**strange, "status": {"$gte": int(Status.ORPHANED)}}, most)
-    for document in sorted(found, key=lambda document: str(document["_id"])):
-        row = sharing.adopt_task(step, document, by_id[document["queue"]])
-        step.tell(Fact.SUBMITTED, row.task.queue, NO_HOLDER, Entry(row.task.id, row.task.status))
-        step.wake_queue(row.task.queue)
-    return len(found)
 
 
 async def _fold_moves(step: Step, shared: list[QueueRow], most: int) -> int:
     """Tasks whose status a stranger changed: what the store knows of them is brought in line."""
     found = await step.session.find(TASKS.name, moved_by_others([row.id for row in shared]), most)
-    for document in found:
-        row = step.draft.learn(TASKS, document)
-        _fold(step, row)
-    await cascade.follow(step)
-    return len(found)
+    sound = [document for document in found if not _is_odd(step, document)]
+    for document in sound:
+        _fold(step, step.draft.learn(TASKS, document))
+    return len(sound)
+
+
+def _is_odd(step: Step, document: Doc) -> bool:
+    odd = judge_task(document)
+    if odd is not None:
+        step.watch.odd.name(TASKS.name, document["_id"], odd)
+    return odd is not None
 
 
 def moved_by_others(queues: list[Any]) -> Doc:
@@ -66,9 +68,10 @@ def moved_by_others(queues: list[Any]) -> Doc:
     Said code by code, so that the index leads to those alone and past the thousands that merely wait.
     """
     codes = [int(status) for status in Status if status <= 0]
-    moved: list[Doc] = [{"ganger.known": code, "status": {"$ne": code}} for code in codes]
+    moved: list[Doc] = [{"ganger.known": code, "status": {"$ne": code, "$type": "number"}} for code in codes]
     strange = {"ganger.known": {"$lt": min(codes)}, "$expr": {"$ne": ["$status", "$ganger.known"]}}
-    where: Doc = {"queue": {"$in": queues}, "ganger.pending": None}
+    # What has no number there is odd, and would be found again and again.
+    where: Doc = {"queue": {"$in": queues}, "ganger.pending": None, "status": {"$type": "number"}}
     return {"$or": [{**where, **each} for each in (*moved, strange)]}
 
 
@@ -80,33 +83,45 @@ def _fold(step: Step, row: Row) -> None:
     step.put(row.having(holder=None, until=None, kill=False, started=started, ended=ended, modified=step.wall))
     if final:
         step.ended.append(task.id)
-    step.tell(_fact_of(task.status), task.queue, NO_HOLDER, Entry(task.id, task.status, task.fence, f"by {row.node}"))
-
-
-def _fact_of(status: int) -> Fact:
-    if is_final(status):
-        return Fact.SETTLED
-    if status in LEASED:
-        return Fact.CLAIMED if status == Status.CLAIMED else Fact.STARTED
-    return Fact.EDITED
+    step.tell(fact_of(task.status), task.queue, NO_HOLDER, Entry(task.id, task.status, task.fence, f"by {row.node}"))
 
 
 async def _count(step: Step, queues: list[QueueRow]) -> None:
-    """Bring the protocol's counts in line with what is there."""
+    """Bring the protocol's counts in line with what is there, in our queues and in those that a node here works on."""
     counted = await step.session.count_by(TASKS.name, "queue", "status")
-    for row in queues:
-        by_status = counted.get(row.id, {})
-        todo = sum(n for status, n in by_status.items() if status <= 0)
-        total = sum(by_status.values())
-        if (row.todo, row.total) != (todo, total):
-            step.draft.put(QUEUES, row._replace(todo=todo, total=total))
+    if any(not is_status(status) for by_status in counted.values() for status in by_status):
+        await _name_odd(step)
     live = [row.node for row in await step.draft.select(choices.here())]
+    for row in queues:
+        is_counted = step.draft.at_hand(MET, row.id) is None or any(_runs(node, row) for node in live)
+        if step.dialect is Dialect.PLAIN and is_counted and not row.odd:
+            by_status = _sound(counted.get(row.id, {}))
+            todo, total = sum(n for status, n in by_status.items() if status <= 0), sum(by_status.values())
+            if (row.todo, row.total) != (todo, total):
+                await step.session.set_fields(QUEUES.name, row.id, {"count_todo": todo, "count_total": total})
     await step.draft.load(SHOWN, [node.name for node in live])
     for node in live:
         shown = step.draft.at_hand(SHOWN, node.name)
         if shown is not None and shown.ours:
-            taken = [row for row in queues if node.takes_queue(row.queue.name) and row.queue.takes_node(node.name)]
-            _show_queues(step, shown, [_queue_object(row, counted.get(row.id, {})) for row in taken])
+            taken = [row for row in queues if _runs(node, row)]
+            _show_queues(step, shown, [_queue_object(row, _sound(counted.get(row.id, {}))) for row in taken])
+
+
+def _runs(node: Node, row: QueueRow) -> bool:
+    """Does the node take tasks of the queue? Of a plugin that it has not it takes none."""
+    kind = f"{PLUGIN}{row.queue.policy.plugin}" if row.shared else None
+    is_wanted = node.takes_queue(row.queue.name) and row.queue.takes_node(node.name)
+    return is_wanted and not row.odd and (kind is None or node.takes_kind(kind))
+
+
+def _sound(by_status: dict[Any, int]) -> dict[int, int]:
+    return {status: n for status, n in by_status.items() if is_status(status)}
+
+
+async def _name_odd(step: Step) -> None:
+    odd = {"$or": [{"status": {"$not": {"$type": "number"}}}, {"status": {"$type": "array"}}]}
+    for document in await step.session.find(TASKS.name, odd, _MOST_NAMED, ("status",)):
+        step.watch.odd.name(TASKS.name, document["_id"], f"its status is {document.get('status')!r:.60}")
 
 
 def _show_queues(step: Step, shown: Shown, queues: list[Doc]) -> None:

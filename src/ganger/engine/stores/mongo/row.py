@@ -18,6 +18,8 @@ from ganger.engine.stores.mongo.spec import Spec
 
 UNCLAIMED: Final = -1
 """What a document says instead of a node while nobody has the task."""
+ODD: Final = "(none: the queue's document makes no sense)"
+"""The plugin of a queue whose document makes no sense: no node has it."""
 OWN: Final = "Ganger"
 """The constructor of queues whose tasks only Ganger can run."""
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -29,8 +31,9 @@ class Row(NamedTuple):
     `edges` are those not decided yet, `held` those that held; `members` of a group are those not final, `failures` the
     ones that did not succeed, `open` keeps it waiting for more. `claimed` is when its lease began, `term` the length
     that it was last given, `output` how many bytes of its output are here, `known` the status that the store last
-    wrote. `id`, `queue`, `node`, `stdout` and `stderr` are as strangers know them; so is `exit`, what its process
-    exited with, if the dialect has a word for it. `theirs` are the attributes that nobody but they know.
+    wrote, `foreign` whether a stranger made it. `id`, `queue`, `node`, `stdout` and `stderr` are as strangers know
+    them; so is `exit`, what its process exited with, if the dialect has a word for it. `theirs` are the attributes that
+    nobody but they know.
     """
 
     task: Task
@@ -49,6 +52,7 @@ class Row(NamedTuple):
     term: int = 0
     output: int = 0
     known: int | None = None
+    foreign: bool = False
     stdout: Any = None
     stderr: Any = None
     exit: int | None = None
@@ -116,6 +120,27 @@ class QueueRow(NamedTuple):
         """May strangers take its tasks?"""
         return self.queue.policy.plugin is not None
 
+    @property
+    def odd(self) -> bool:
+        """Does its document make no sense? Nobody takes its tasks then."""
+        return self.queue.policy.plugin == ODD
+
+
+class Seen(NamedTuple):
+    """A stranger's task in which nothing of ours is written: its id here, its queue, the status that was told last."""
+
+    id: ObjectId
+    task: TaskId
+    queue: QueueId
+    known: int
+
+
+class Met(NamedTuple):
+    """A stranger's queue in which nothing of ours is written, and its id here."""
+
+    id: ObjectId
+    queue: QueueId
+
 
 class NodeRow(NamedTuple):
     """A registration, the token that proves it, the boot in which its moments mean something, its lease's length.
@@ -133,7 +158,8 @@ class NodeRow(NamedTuple):
 class Shown(NamedTuple):
     """A node as strangers know it: one document for each name.
 
-    `slots` is what it shows as its limit; anybody may change that, so `said` keeps what the node says of itself.
+    `slots` is what it shows as its limit; anybody may change that, so `said` keeps what the node says of itself. Where
+    the document was not `made` here its limit is never written, but by an operator.
     """
 
     id: ObjectId
@@ -143,11 +169,17 @@ class Shown(NamedTuple):
     queues: tuple[dict[str, Any], ...] = ()
     ours: bool = True
     said: int | None = None
+    made: bool = True
 
     @property
     def limit(self) -> int | None:
         """What somebody else has set."""
-        return None if self.slots == self.said else self.slots
+        return None if self.made and self.slots == self.said else self.slots
+
+    @property
+    def effective(self) -> int | None:
+        """How many tasks the node may have at once: what somebody has set, or what it says itself."""
+        return self.said if self.limit is None else self.limit
 
 
 class DatumRow(NamedTuple):

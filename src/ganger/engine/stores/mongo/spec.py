@@ -11,6 +11,7 @@ import msgspec
 
 from ganger.core.task import PLUGIN
 from ganger.databases.mongo import is_kept
+from ganger.wire.unreadable import UNREADABLE
 
 
 class Spec(NamedTuple):
@@ -29,7 +30,7 @@ class Spec(NamedTuple):
 def from_bytes(kind: str, body: bytes) -> Spec:
     try:
         said = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Spec({}, body)
     inner = said.get("params") if kind.startswith(PLUGIN) and isinstance(said, dict) else said
     spec = Spec(inner)

@@ -19,11 +19,11 @@ from ganger.core.state import LEASED, Status
 from ganger.databases.mongo import ObjectId, Session, object_id
 from ganger.databases.timekeeping import Reading
 from ganger.engine.store import EVENTS_TOPIC, QUEUE_TOPIC
-from ganger.engine.stores.mongo import choices
+from ganger.engine.stores.mongo import choices, strange
 from ganger.engine.stores.mongo.dialect import Dialect
-from ganger.engine.stores.mongo.pace import Pace
 from ganger.engine.stores.mongo.row import NodeRow, QueueRow, Row, Tally
 from ganger.engine.stores.mongo.tables import AUDIT, EVENTS, NODES, QUEUES, TALLIES, TASKS, tally_key
+from ganger.engine.stores.mongo.watch import Watch
 
 NO_QUEUE: Final = QueueId(0)
 NO_HOLDER: Final = 0
@@ -32,13 +32,13 @@ EVENT_ENTRIES: Final = 10_000
 
 
 class Step:
-    def __init__(self, session: Session, reading: Reading, boot: str, pace: Pace, dialect: Dialect) -> None:
+    def __init__(self, session: Session, reading: Reading, boot: str, watch: Watch, dialect: Dialect) -> None:
         self.session = session
         self.draft = session.draft
         self.now, self.wall, self.steady = reading
         self.boot = boot
-        self.pace = pace
-        """Of the counts that strangers read."""
+        self.watch = watch
+        """What this process knows of strangers."""
         self.dialect = dialect
         self.ended: list[TaskId] = []
         """Tasks that became final and whose edges and groups were not followed yet."""
@@ -48,7 +48,9 @@ class Step:
         self._told: list[tuple[Fact, QueueId, int, str | None, list[Entry]]] = []
 
     async def row(self, task: TaskId) -> Row | None:
-        return await self.draft.get(TASKS, task)
+        if self.draft.at_hand(TASKS, task) is None:
+            await self.load([task])
+        return self.draft.at_hand(TASKS, task)
 
     async def known(self, task: TaskId) -> Row:
         """A row that must be there: another row names it."""
@@ -57,8 +59,12 @@ class Step:
         return row
 
     async def load(self, tasks: Iterable[TaskId]) -> None:
-        """Have these rows at hand: one question instead of many."""
-        await self.draft.load(TASKS, tasks)
+        """Have these rows at hand: one question instead of many, and another for what strangers made."""
+        wanted = [task for task in dict.fromkeys(tasks) if not self.draft.is_known(TASKS, task)]
+        await self.draft.load(TASKS, wanted)
+        missing = [task for task in wanted if self.draft.at_hand(TASKS, task) is None]
+        if missing:
+            await strange.load_tasks(self.session, self.dialect, missing)
 
     def put(self, row: Row) -> Row:
         """Store a row, and remember what follows from that."""
@@ -75,7 +81,16 @@ class Step:
             self._limits.add(row.limit)
 
     async def queue_row(self, queue: QueueId) -> QueueRow | None:
-        return await self.draft.get(QUEUES, queue)
+        row = await self.draft.get(QUEUES, queue)
+        return row if row is not None else await strange.load_queue(self.session, self.dialect, queue)
+
+    async def queues(self) -> list[QueueRow]:
+        """All queues, in the order of their ids: ours, and those of strangers that were met."""
+        rows = await self.draft.select(choices.all_queues())
+        met = await self.draft.select(choices.met())
+        known = {row.queue.id for row in rows}
+        others = [await self.queue_row(one.queue) for one in met if one.queue not in known]
+        return sorted([*rows, *(row for row in others if row is not None)], key=lambda row: row.queue.id)
 
     async def queue(self, queue: QueueId) -> Queue:
         row = await self.queue_row(queue)

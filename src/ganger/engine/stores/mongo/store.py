@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from ganger.core.audit import Act, AuditLine
-from ganger.core.clock import Clock, Entropy, Moment
+from ganger.core.clock import Clock, Entropy, Moment, Wall
 from ganger.core.errors import BadInput, StoreNewerVersion
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
@@ -23,6 +23,7 @@ from ganger.engine.store import (
     Exchanged,
     Look,
     Note,
+    Odd,
     Page,
     Query,
     Submission,
@@ -31,7 +32,7 @@ from ganger.engine.store import (
     Tended,
     Value,
 )
-from ganger.engine.stores.mongo import choices, neighbours, orphaning, reading
+from ganger.engine.stores.mongo import choices, neighbours, orphaning, reading, recalling
 from ganger.engine.stores.mongo.codec import shift
 from ganger.engine.stores.mongo.dialect import Dialect, choose_dialect, read_dialect
 from ganger.engine.stores.mongo.editing import edit
@@ -40,13 +41,13 @@ from ganger.engine.stores.mongo.finding import find
 from ganger.engine.stores.mongo.joining import configure_node, lose
 from ganger.engine.stores.mongo.looking import look, written_in
 from ganger.engine.stores.mongo.noting import write
-from ganger.engine.stores.mongo.pace import Pace
 from ganger.engine.stores.mongo.queueing import configure_queue
 from ganger.engine.stores.mongo.reconciling import reconcile
 from ganger.engine.stores.mongo.step import Step
 from ganger.engine.stores.mongo.submitting import submit
 from ganger.engine.stores.mongo.tables import INDEXES
 from ganger.engine.stores.mongo.tending import tend
+from ganger.engine.stores.mongo.watch import Watch
 from ganger.engine.stores.mongo.wording import word
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -60,11 +61,13 @@ _ABOUT: Final[Table[Doc]] = Table(reading.STORE, lambda row: row, lambda row: ro
 class MongoStore:
     """The store contract over a database."""
 
-    def __init__(self, database: Database, timekeeper: Timekeeper, clock: Clock, dialect: Dialect) -> None:
+    def __init__(
+        self, database: Database, timekeeper: Timekeeper, clock: Clock, dialect: Dialect, telemetry: Telemetry = SILENT
+    ) -> None:
         self._database = database
         self.dialect = dialect
         self._time = timekeeper
-        self._pace = Pace(clock)
+        self._watch = Watch(clock, telemetry)
 
     @classmethod
     async def open(
@@ -87,7 +90,7 @@ class MongoStore:
         wanted = dialect or read_option(url, "dialect")
         chosen = _Chosen(None if wanted is None else read_dialect(wanted))
         database = await Database.open(url, entropy, INDEXES, telemetry=telemetry, patience=patience, look=chosen.look)
-        store = cls(database, timekeeper or ServerTime(clock), clock, chosen.dialect)
+        store = cls(database, timekeeper or ServerTime(clock), clock, chosen.dialect, telemetry)
         try:
             tag = int.from_bytes(entropy.token(8)) >> 1
             await store._step(store._prepare, tag, "opening the store")
@@ -122,7 +125,7 @@ class MongoStore:
 
     async def _step(self, work: Callable[[Step, R], Awaitable[T]], request: R, doing: str = "") -> T:
         async def run(session: Session) -> T:
-            step = Step(session, self._time.read(session.head.at), self._time.boot, self._pace, self.dialect)
+            step = Step(session, self._time.read(session.head.at), self._time.boot, self._watch, self.dialect)
             reply = await work(step, request)
             await step.finish()
             return reply
@@ -134,7 +137,10 @@ class MongoStore:
 
     async def exchange(self, request: Exchange) -> Exchanged:
         done = await self._step(exchange, request)
-        return done._replace(claimed=[self._shift(one) for one in done.claimed]) if self._time.offset else done
+        if not self._time.offset:
+            return done
+        due = None if done.next_due is None else Wall(done.next_due + self._time.wall_offset)
+        return done._replace(claimed=[self._shift(one) for one in done.claimed], next_due=due)
 
     def _shift(self, claimed: Claimed) -> Claimed:
         """Its end as a moment of this machine."""
@@ -153,15 +159,17 @@ class MongoStore:
 
     async def tend(self, step: Tend) -> Tended:
         done = await self._step(tend, step)
-        if not step.lapse or done.next_at is None:
+        if done.next_at is None:
             return done
-        return done._replace(next_at=done.next_at + self._time.offset)
+        # Of leases it is a moment, of tasks a time of day.
+        offset = self._time.offset if step.lapse else self._time.wall_offset
+        return done._replace(next_at=done.next_at + offset)
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
-        return await self._read(lambda database: reading.tasks(database, ids, self._time.offset))
+        return await self._read(lambda database: reading.tasks(database, self._sight, ids))
 
     async def find(self, query: Query) -> Page:
-        return await self._read(lambda database: find(database, query, self._time.offset))
+        return await self._read(lambda database: find(database, query, self._sight))
 
     async def look(self, task: TaskId, most: int = 100) -> Look:
         return await self._read(lambda database: reading.look(database, self._sight, task, most))
@@ -176,7 +184,7 @@ class MongoStore:
         return await self._read(lambda database: reading.events(database, after, most))
 
     async def counts(self) -> tuple[list[Counts], dict[QueueId, dict[str, int]]]:
-        return await self._read(reading.counts)
+        return await self._read(lambda database: reading.counts(database, self.dialect))
 
     async def directory(self) -> Directory:
         last = (await self._database.sequences()).get("event", 0)
@@ -209,6 +217,9 @@ class MongoStore:
         await self._step(Step.audit, act)
         await self._read(lambda _: neighbours.limit(self._database.handle, node, slots))
         return next(iter(await self._read(lambda base: neighbours.list_all(base, node))), None)
+
+    async def list_odd(self, most: int) -> list[Odd]:
+        return await self._read(lambda base: recalling.list_odd(base, self.dialect, most))
 
     async def holder_of(self, task: TaskId) -> str | None:
         return await self._read(lambda base: neighbours.name_holder(base, task))

@@ -10,11 +10,12 @@ from ganger.core.task import Attempt
 from ganger.databases.mongo import Doc, Index, Table
 from ganger.engine.store import Chunk, Datum
 from ganger.engine.stores.mongo import codec
-from ganger.engine.stores.mongo.row import ChunkRow, DatumRow, Link, NodeRow, QueueRow, Row, Shown, Tally
+from ganger.engine.stores.mongo.row import ChunkRow, DatumRow, Link, Met, NodeRow, QueueRow, Row, Seen, Shown, Tally
 
 TASKS: Final[Table[Row]] = Table(
-    "tasks", codec.task_from, codec.task_to, codec.task_key, "ganger.id", "ganger.v", watched=("status", "node")
-)
+    "tasks", codec.task_from, codec.task_to, codec.task_key, "ganger.id", "ganger.v", watched=("status", "node"),
+    blank=codec.BLANK,
+)  # fmt: skip
 QUEUES: Final[Table[QueueRow]] = Table(
     "queues", codec.queue_from, codec.queue_to, lambda row: row.queue.id, "ganger.id", "ganger.v"
 )
@@ -22,6 +23,20 @@ SHOWN: Final[Table[Shown]] = Table(
     "nodes", codec.shown_from, codec.shown_to, lambda shown: shown.name, "node", "ganger.v"
 )
 NODES: Final[Table[NodeRow]] = Table("ganger_nodes", codec.node_from, codec.node_to, lambda row: row.node.id)
+
+
+SEEN: Final[Table[Seen]] = Table(
+    "ganger_seen",
+    lambda document: Seen(document["_id"], TaskId(document["n"]), QueueId(document["queue"]), document["known"]),
+    lambda seen: {"_id": seen.id, "n": seen.task, "queue": seen.queue, "known": seen.known},
+    lambda seen: seen.id,
+)
+MET: Final[Table[Met]] = Table(
+    "ganger_met",
+    lambda document: Met(document["_id"], QueueId(document["n"])),
+    lambda met: {"_id": met.id, "n": met.queue},
+    lambda met: met.id,
+)
 
 
 def _link_to(link: Link) -> Doc:
@@ -149,10 +164,10 @@ _NUMBER: Final = {"$gt": 0}
 
 INDEXES: Final = (
     Index("tasks", ("ganger.id",), unique=True, where=_OURS),
-    Index("tasks", ("ganger.id", "queue")),
+    Index("tasks", ("ganger.id", "queue", "_id")),
     Index("tasks", ("queue", "ganger.known", "status"), where={"ganger.known": {"$lte": 0}}),
     Index("tasks", ("node", "status", "queue", "_id")),
-    Index("tasks", ("queue", "status")),
+    Index("tasks", ("queue", "status", "_id")),
     Index("tasks", ("ganger.position",)),
     Index("tasks", ("ganger.queue", "ganger.position")),
     Index(
@@ -172,6 +187,10 @@ INDEXES: Final = (
     Index("tasks", ("ganger.pending",), where={"ganger.pending": _TEXT}),
     Index("queues", ("ganger.id",), unique=True, where=_OURS),
     Index("nodes", ("node",), unique=True),
+    Index("ganger_seen", ("n",), unique=True),
+    Index("ganger_seen", ("known", "n")),
+    Index("ganger_seen", ("queue", "known", "n")),
+    Index("ganger_met", ("n",), unique=True),
     Index("ganger_nodes", ("name", "state")),
     Index("ganger_edges", ("child",)),
     Index("ganger_edges", ("parent", "child")),

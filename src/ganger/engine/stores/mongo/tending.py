@@ -10,11 +10,14 @@ from ganger.engine.stores.mongo import choices
 from ganger.engine.stores.mongo.claiming import promote
 from ganger.engine.stores.mongo.joining import lose_silent
 from ganger.engine.stores.mongo.noting import OUTPUT_BYTES
+from ganger.engine.stores.mongo.odd import judge_task
 from ganger.engine.stores.mongo.reconciling import reconcile
 from ganger.engine.stores.mongo.removing import forget, forget_output
 from ganger.engine.stores.mongo.row import Row
+from ganger.engine.stores.mongo.sharing import meet
 from ganger.engine.stores.mongo.step import Step
-from ganger.engine.stores.mongo.tables import CHUNKS, DATA, EVENTS, NODES
+from ganger.engine.stores.mongo.strange import old_of_strangers
+from ganger.engine.stores.mongo.tables import CHUNKS, DATA, EVENTS, NODES, SEEN, TASKS
 
 
 async def tend(step: Step, request: Tend) -> Tended:
@@ -26,7 +29,7 @@ async def tend(step: Step, request: Tend) -> Tended:
         case Tend(lapse=True):
             return await _lapse(step, request.most)
         case Tend(prune_before=int(before)):
-            return await _prune(step, Wall(before), request.most)
+            return await _prune(step, Wall(before), request)
         case Tend(trim_output=int(room)):
             return await _trim(step, room, request.most)
         case Tend(blobs=(_, *_)):
@@ -89,16 +92,29 @@ async def _describe(step: Step, row: Row) -> Lapsed:
     )
 
 
-async def _prune(step: Step, before: Wall, most: int) -> Tended:
+async def _prune(step: Step, before: Wall, request: Tend) -> Tended:
     waited_for = {row.task.id for row in await step.draft.select(choices.open_groups())}
-    old = await step.draft.select(choices.prunable(before, waited_for), most + 1)
+    most = request.most
+    old = await step.draft.select(choices.prunable(before, waited_for, request.strangers), most + 1)
+    if request.strangers and len(old) <= most:
+        old += await _find_strange(step, before, most + 1 - len(old))
     for row in old[:most]:
         await forget(step, row)
+    if request.strangers:
+        return Tended(len(old[:most]), len(old) > most, [])
     events = await step.draft.select(choices.old_events(before), most + 1)
     for event in events[:most]:
         step.draft.drop(EVENTS, event.position)
     await _prune_nodes(step, before)
     return Tended(len(old[:most]), max(len(old), len(events)) > most, [])
+
+
+async def _find_strange(step: Step, before: Wall, most: int) -> list[Row]:
+    """Old tasks in which nothing of ours is written."""
+    queues = {row.id: row for row in await step.queues() if row.shared}
+    found = await step.session.find(TASKS.name, old_of_strangers(before, queues), most)
+    await step.draft.load(SEEN, [document["_id"] for document in found])
+    return [meet(step, one, queues[one["queue"]]) for one in found if judge_task(one) is None]
 
 
 async def _prune_nodes(step: Step, before: Wall) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from ganger.core.queue import Policy
 from ganger.databases.mongo import Doc, Wording
 from ganger.engine.stores.mongo import codec
 from ganger.engine.stores.mongo.dialect import (
@@ -14,7 +15,8 @@ from ganger.engine.stores.mongo.dialect import (
     read_task,
     task_to_later,
 )
-from ganger.engine.stores.mongo.row import QueueRow, Row, Shown
+from ganger.engine.stores.mongo.odd import read_limit
+from ganger.engine.stores.mongo.row import ODD, QueueRow, Row, Shown
 from ganger.engine.stores.mongo.tables import QUEUES, SHOWN, TASKS
 
 _WITHIN: Final = "ganger.policy"
@@ -43,7 +45,12 @@ def decode_queue(dialect: Dialect, document: Doc) -> QueueRow:
     row = codec.queue_from(told)
     if dialect is Dialect.PLAIN:
         return row
-    return row._replace(queue=row.queue._replace(policy=row.queue.policy._replace(max_active=limit)))
+    policy = row.queue.policy
+    try:
+        policy = policy._replace(max_active=read_limit(limit))
+    except ValueError:
+        policy = Policy(plugin=ODD)
+    return row._replace(queue=row.queue._replace(policy=policy))
 
 
 def _task_to(row: Row) -> Doc:

@@ -1,11 +1,14 @@
 """How tasks are taken: the heads of the open lanes, merged, as far as the limits allow.
 
 Heads are taken with their locks, and what another claim has locked is stepped over: claims do not wait for each other.
+That one may not take it after all, and tells nobody so: whoever gets less than it asked for while something is left in
+its lines looks again soon.
 Only a limited queue has a row that its claims lock. Who has it counts the leases that were committed and those of this
 step, and since every claim of the queue comes by here, none can be missing. A queue that is full in the books is left
 alone without waiting for its row: whoever ends a lease there wakes those who went away.
 """
 
+from collections import Counter as Tally
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +32,8 @@ from ganger.engine.stores.postgres.shelf import Shelf
 from ganger.engine.stores.postgres.step import LEASED_NAMES, Step
 
 PROMOTED_AT_ONCE: Final = 1_000
+SOON: Final = 50
+"""Milliseconds after which whoever stepped over something looks again; `exchange` has the same."""
 _NO_LIMIT: Final = 1 << 30
 _DELAYED: Final = str(int(Status.DELAYED))
 _USUAL: Final = (0, 0, None, None, False, None, 0, None, None)
@@ -57,7 +62,18 @@ async def claim(step: Step, request: Claim) -> Taken:
     if len(claimed) >= request.most:
         return Taken(claimed)
     limited = most < request.most or any(room < most for _, room in rooms)
-    return Taken(claimed, await _next_due(step, node, queues), limited)
+    times = [await _next_due(step, node, queues)]
+    if len(claimed) < most and await _is_left(step, node, rooms, claimed):
+        times.append(Wall(step.wall + SOON))
+    return Taken(claimed, min((time for time in times if time is not None), default=None), limited)
+
+
+async def _is_left(step: Step, node: Node, rooms: Sequence[tuple[Queue, int]], claimed: Sequence[Claimed]) -> bool:
+    """Did it step over something, where no limit kept it from taking more?"""
+    taken = Tally(one.queue for one in claimed)
+    spacious = [queue for queue, room in rooms if taken[queue.id] < room]
+    lines = [(queue.id, lane) for queue in spacious for lane in await _open_lanes(step, node, queue)]
+    return bool(lines) and bool(await step.one(Q.lines_left, *columns(lines, 2)))
 
 
 async def _node_room(step: Step, node: Node, most: int) -> int:

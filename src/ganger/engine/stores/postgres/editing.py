@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ganger.core.errors import CycleFound, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Fact
-from ganger.core.graph import Closed, holds, lost_reason
+from ganger.core.graph import Closed, holds, lost_reason, refuse_leased
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, RULES, WAITING, Status, is_final, move
 from ganger.engine.store import INLINE_SPEC, Change, Edit, Edits
@@ -13,6 +13,7 @@ from ganger.engine.stores.postgres.dropping import drop, leaving, tell_children
 from ganger.engine.stores.postgres.guard import check_under, read_rows
 from ganger.engine.stores.postgres.limits import refill
 from ganger.engine.stores.postgres.moving import apply
+from ganger.engine.stores.postgres.noting import put_datum
 from ganger.engine.stores.postgres.placing import enter, leave
 from ganger.engine.stores.postgres.queries import Q
 from ganger.engine.stores.postgres.rows import Row, columns
@@ -41,6 +42,8 @@ async def _edit(step: Step, edit: Edit, under: tuple[int, int] | None) -> None:
         await _kill(step, row)
     if edit.remove:
         await _remove(step, row, edit.descendants)
+    if edit.datum is not None:
+        await put_datum(step, edit.task, edit.datum)
     await _edit_edges(step, row, edit)
 
 
@@ -179,10 +182,9 @@ async def _close_group(step: Step, row: Row) -> None:
 
 
 async def _remove(step: Step, row: Row, descendants: bool) -> None:
-    if row.status in LEASED:
-        raise WrongStatus(f"task {row.id} is running; kill it first", task=row.id, status=row.status)
-    await tell_children(step, [row.id])
+    await tell_children(step, [one.id for one in await _below(step, row)] if descendants else [row.id])
     doomed = await _below(step, row) if descendants else [row]
+    refuse_leased([(one.id, one.status) for one in doomed if one.status in LEASED])
     children = [] if descendants or is_final(row.status) else await step.run(Q.children_of, [row.id])
     parents = [parent for parent, _ in await step.run(Q.edges_to, row.id)] if children else []
     await drop(step, [leaving(one) for one in doomed])
@@ -191,14 +193,12 @@ async def _remove(step: Step, row: Row, descendants: bool) -> None:
 
 
 async def _below(step: Step, top: Row) -> list[Row]:
-    """The task and everything below it that waits."""
+    """The task and everything below it."""
     found, frontier = {top.id: top}, [top.id]
     while frontier:
         below = {child for child, _ in await step.run(Q.children_of, frontier)} - found.keys()
-        rows = await read_rows(step, below) if below else {}
-        waiting = {number: row for number, row in rows.items() if row.status in WAITING}
-        found |= waiting
-        frontier = list(waiting)
+        found |= await read_rows(step, below) if below else {}
+        frontier = list(below)
     return list(found.values())
 
 

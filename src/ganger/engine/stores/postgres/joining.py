@@ -91,6 +91,7 @@ async def _join(step: Step, identity: int, said: Registration) -> Node:
 
 
 async def _again(step: Step, node: Node, said: Registration) -> Node:
+    _stir(step)
     await step.run(Q.node_update, step.now + said.lease, *_said(said), step.wall, node.id)
     return (await _read(step, node.id)).node
 
@@ -117,6 +118,7 @@ async def _limit(step: Step, node: Node, limit: int) -> Node:
     await step.run(Q.identity_limit, None if limit == AS_IT_SAYS else limit, node.identity)
     # Whoever waits because of a limit looks again when anything is told.
     step.session.wake(EVENTS_TOPIC)
+    _stir(step)
     return (await _read(step, node.id)).node
 
 
@@ -125,8 +127,15 @@ async def _turn(step: Step, node: Node, state: NodeState, fact: Fact) -> Node:
     await step.run(Q.node_state, state.value, step.wall, node.id)
     if not turned.here:
         step.tell_about(fact, 0, node.name)
+    else:
+        _stir(step)
     step.session.wake(NODES_TOPIC)
     return turned
+
+
+def _stir(step: Step) -> None:
+    """Of what has no event whoever missed the wake-up learns by the edition of the shelf."""
+    step.change_shelf()
 
 
 async def lose(step: Step, node: Node) -> None:

@@ -12,7 +12,7 @@ from ganger.core.errors import GangerError, TaskNotFound, WrongStatus
 from ganger.core.lane import avoiding
 from ganger.core.queue import Queue
 from ganger.core.state import LEASED, RULES, WAY, Counter, Move, Status, Verdict, aim_kick, cut_spans, is_final, judge
-from ganger.core.task import SLOTLESS, Kind, NewTask
+from ganger.core.task import SLOTLESS, SOURCE, SUCCESSOR, Kind, NewTask
 from ganger.databases.postgres import RunAgain
 from ganger.engine.stores.postgres.cascade import Cascade, Ended
 from ganger.engine.stores.postgres.guard import lease_valid, read_rows, stale
@@ -276,6 +276,12 @@ async def _become(step: Step, queue: int, ids: list[int]) -> None:
     made, _ = await take_ids(step, tasks)
     await Births(step, tasks, made, set(), orders).store()
     blobs = [(n, "spec", None, row[5], row[6]) for n, row in zip(made, ordered, strict=True) if row[5] is not None]
+    pairs = [(n, row[0]) for n, row in zip(made, ordered, strict=True)]
+    chain = [
+        (task, key, b"%d" % other, None, len(str(other)))
+        for number, source in pairs
+        for task, key, other in ((number, SOURCE, source), (source, SUCCESSOR, number))
+    ]
+    await step.run(Q.data_put_all, *columns([*blobs, *chain], 5))
     if blobs:
-        await step.run(Q.data_put_all, *columns(blobs, 5))
         await step.run(Q.spec_away, [row[0] for row in blobs])

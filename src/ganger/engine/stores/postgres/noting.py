@@ -55,7 +55,7 @@ async def _store(step: Step, note: Note, row: Row) -> None:
     if note.progress is not None:
         await _progress(step, note.progress, row)
     if note.datum is not None:
-        await _datum(step, note, note.datum)
+        await put_datum(step, note.task, note.datum)
     if note.chunk is not None:
         await _chunk(step, note, note.chunk)
 
@@ -71,14 +71,14 @@ async def _progress(step: Step, progress: Progress, row: Row) -> None:
     step.tell(Fact.PROGRESSED, row.queue, row.holder or 0, ((row.id, row.status, row.fence, progress.info),))
 
 
-async def _datum(step: Step, note: Note, datum: Datum) -> None:
+async def put_datum(step: Step, task: int, datum: Datum) -> None:
     size = datum.size if datum.value is None else len(datum.value)
-    row = (note.task, datum.key, datum.value, datum.blob, size)
+    row = (task, datum.key, datum.value, datum.blob, size)
     if datum.only_if_unset:
         await step.run(Q.data_put_unset, *row)
     else:
         await step.run(Q.data_put_all, *columns([row], 5))
-    await step.run(Q.task_modified, step.wall, note.task)
+    await step.run(Q.task_modified, step.wall, task)
 
 
 async def _chunk(step: Step, note: Note, chunk: Chunk) -> None:

@@ -161,7 +161,6 @@ class Presumption:
         )  # fmt: skip
 
     def _tell(self, session: Session, followed: bool, events: int) -> None:
-        session.beats = events
         if events:
             session.wake(EVENTS_TOPIC)
         if followed:

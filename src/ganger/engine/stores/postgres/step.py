@@ -162,7 +162,7 @@ class Step:
         return rows + [(fact.value, queue, 0, _encoder.encode([]), subject) for fact, queue, subject in self.subjects]
 
     async def _pass_turnstile(self, events: list[EventRow], books: list[BookRow]) -> None:
-        self.session.sealed, self.session.beats = True, len(events)
+        self.session.sealed = True
         if _is_plain(events) and not self.changed:
             self.session.closing = self._write_closing(events, books)
             return

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ganger.core.audit import START, AuditLine
-from ganger.core.clock import Clock, Entropy, Moment
+from ganger.core.clock import Clock, Entropy, Moment, Wall
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -131,7 +131,10 @@ class PostgresStore:
         # Only where nothing was done that a failure of this would hide: whoever is busy leaves the letters to upkeep.
         if request == Exchange(claim=request.claim) and not done.claimed and await self._open_inbox():
             done = await self._exchange(request)
-        return done._replace(claimed=[self._shift(one) for one in done.claimed]) if self._time.offset else done
+        if not self._time.offset:
+            return done
+        due = None if done.next_due is None else Wall(done.next_due + self._time.wall_offset)
+        return done._replace(claimed=[self._shift(one) for one in done.claimed], next_due=due)
 
     async def _exchange(self, request: Exchange) -> Exchanged:
         """In one round trip, if nothing is unusual about it."""
@@ -180,9 +183,11 @@ class PostgresStore:
         if step.promote and await self._open_inbox():
             # What came out of it may be due at some time.
             return done._replace(more=True)
-        if not step.lapse or done.next_at is None:
+        if done.next_at is None:
             return done
-        return done._replace(next_at=done.next_at + self._time.offset)
+        # Of leases it is a moment, of tasks a time of day.
+        offset = self._time.offset if step.lapse else self._time.wall_offset
+        return done._replace(next_at=done.next_at + offset)
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:
         return await self._read(lambda connection: reading.tasks(connection, ids, self._time.offset))
@@ -222,7 +227,7 @@ class PostgresStore:
         return self._database.listen(topics, told)
 
 
-async def _pulse(connection: Any) -> tuple[int, bool]:
-    """How far the events are, and is there a letter? Nothing where the store is only being made."""
-    far, letters = await connection.fetchrow(Q.pulse)
-    return int(far), bool(letters)
+async def _pulse(connection: Any) -> tuple[object, bool]:
+    """How far the events are, the edition of the shelf, who is followed; and is there a letter?"""
+    *far, letters = await connection.fetchrow(Q.pulse)
+    return far, bool(letters)

@@ -4,14 +4,15 @@ What a claim gets is chosen first, and written then: the choices of several clai
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import apsw
 
 from ganger.core.clock import Moment, Wall
 from ganger.core.event import Fact
-from ganger.core.ids import NodeId, TaskId
+from ganger.core.ids import NodeId
 from ganger.core.lane import avoids, open_to
 from ganger.core.node import Node
 from ganger.core.queue import Queue
@@ -28,22 +29,29 @@ PROMOTED_AT_ONCE = 1_000
 FEW: Final = 4
 """To write so many leases one by one costs no more than to hand over a list of them."""
 
-Head = tuple[Any, ...]
-"""A ready task as it is read: priority, rank, queue and id first, so that heads compare in the order of claiming."""
+
+class Head(NamedTuple):
+    """A ready task. Priority, rank, queue and id come first, so that heads compare in the order of claiming."""
+
+    priority: int
+    rank: int
+    queue: int
+    id: int
+    lane: int
+    spec: bytes | None
+    fence: int
+    attempts: int
+    crashes: int
+    retry: str | None
+    timeout: int | None
+    touch: int
+    ttr: int | None
 
 
 class Taken(NamedTuple):
     claimed: list[Claimed]
     next_due: Wall | None = None
     waiting: bool = False
-
-
-class Asker(NamedTuple):
-    """Who claims, of which queues, and how many tasks at most: `most` is what is free of its slots."""
-
-    node: Node
-    queues: Sequence[Queue]
-    most: int
 
 
 class Chosen(NamedTuple):
@@ -63,7 +71,7 @@ class Lines:
 
     __slots__ = ("_ahead", "_heads", "_step")
 
-    def __init__(self, step: Step, ahead: int = 0) -> None:
+    def __init__(self, step: Step, ahead: int) -> None:
         self._step = step
         self._ahead = ahead
         self._heads: dict[tuple[int, int], list[Head]] = {}
@@ -72,7 +80,7 @@ class Lines:
         heads = self._heads.get((queue, lane))
         if heads is None:
             found = self._step.run(Q.ready_head, (queue, lane, max(most, self._ahead)))
-            heads = self._heads[queue, lane] = list(found)
+            heads = self._heads[queue, lane] = list(map(Head._make, found))
             if not heads:
                 self._step.shelf.line_empty(self._step.session, queue, lane)
         return heads[:most]
@@ -83,91 +91,148 @@ class Lines:
 
     def take_off(self, chosen: Iterable[Head]) -> None:
         """These are given away: of each line the first ones."""
-        for _, _, queue, _, lane, *_ in chosen:
-            del self._heads[queue, lane][0]
+        for head in chosen:
+            del self._heads[head.queue, head.lane][0]
 
 
-def claim(step: Step, request: Claim) -> Taken:
-    node = claiming_node(step, request.holder)
-    most = _node_room(step, node, request.most if not request.ids else len(request.ids))
-    if request.ids:
-        chosen = Chosen(request, _named(step, node, request.ids, most))
-    else:
-        for queue in request.queues:
-            promote(step, queue, PROMOTED_AT_ONCE)
-        refill(step)
-        chosen = _choose_plainly(step, request, node, most) or _choose_with_care(step, request, node, most)
-    (taken,) = take(step, [chosen])
-    return taken
+def claim_all(step: Step, requests: Sequence[Claim]) -> list[Taken]:
+    """What each of them gets, in the order in which they ask."""
+    if not requests:
+        return []
+    nodes = [claiming_node(step, request.holder) for request in requests]
+    for queue in sorted({queue for request in requests for queue in request.queues}):
+        promote(step, queue, PROMOTED_AT_ONCE)
+    refill(step)
+    choice = Choice(step, nodes, Lines(step, sum(request.most for request in requests)))
+    return _take(step, [choice.choose(request, node) for request, node in zip(requests, nodes, strict=True)])
 
 
-def _choose_plainly(step: Step, request: Claim, node: Node, most: int) -> Chosen | None:
-    """The first tasks of the one line that there is; None if there is more to it, as when others are due later."""
-    if most <= 0 or (line := find_line(step, node, request)) is None:
-        return None
-    heads = list(step.run(Q.ready_head, (*line, most)))
-    short = len(heads) < request.most
-    if not heads or (short and any(step.has_delayed(queue) for queue in request.queues)):
-        return None
-    return Chosen(request, heads, None, short and most < request.most)
+class Choice:
+    """Chooses the best tasks for one claim after another; due ones have been made ready before.
 
-
-def _choose_with_care(step: Step, request: Claim, node: Node, most: int) -> Chosen:
-    return choose(step, request, Asker(node, find_queues(step, request), most), Lines(step))
-
-
-def find_queues(step: Step, request: Claim) -> list[Queue]:
-    """Those of the queues that are there, each once."""
-    return [step.shelf.queues[queue].queue for queue in dict.fromkeys(request.queues) if queue in step.shelf.queues]
-
-
-def choose(step: Step, request: Claim, asker: Asker, lines: Lines) -> Chosen:
-    """The best tasks for this claim; due ones have been made ready before."""
-    heads, waiting = _heads(step, asker, lines)
-    short = len(heads) < request.most
-    next_due = _next_due(step, asker, lines) if short else None
-    return Chosen(request, heads, next_due, waiting or (short and asker.most < request.most))
-
-
-def find_line(step: Step, node: Node, request: Claim) -> tuple[int, int] | None:
-    """The one line of tasks that there is for this claim of this node or one like it, if nothing else decides about it.
-
-    That is so if its queues have no limit and no pause and nodes are not told apart for them, and if all tasks that are
-    ready in them wait in one lane that avoids nobody.
+    What it has given away counts for those that follow, though nothing is written yet.
     """
-    shelf = step.shelf
-    lined = [(queue, lane) for queue in request.queues for lane in shelf.lined.get(queue, ())]
-    if len(lined) != 1:
-        return None
-    ((queue, lane),) = lined
-    key = (node.id, request.queues, queue, lane)
-    if (is_plain := shelf.verdicts.get(key)) is None:
-        is_plain = shelf.verdicts[key] = _is_plain(step, node, find_queues(step, request), lane)
-    return (queue, lane) if is_plain else None
+
+    def __init__(self, step: Step, nodes: Sequence[Node], lines: Lines) -> None:
+        self._step = step
+        self._lines = lines
+        self._held = _count_leased(step, nodes)
+        self._given: list[tuple[int, list[Head]]] = []
+
+    def choose(self, request: Claim, node: Node) -> Chosen:
+        wanted = len(request.ids) if request.ids else request.most
+        most = wanted if node.slots is None else max(0, min(wanted, node.slots - self._held[node.id]))
+        chosen = self._choose_named(request, node, most) if request.ids else self._choose_best(request, node, most)
+        if node.slots is not None:
+            self._held[node.id] += len(chosen.heads)
+        self._given.append((node.id, chosen.heads))
+        return chosen
+
+    def _choose_best(self, request: Claim, node: Node, most: int) -> Chosen:
+        heads, limited = self._find_heads(request, node, most)
+        self._lines.take_off(heads)
+        if len(heads) == request.most:
+            return Chosen(request, heads)
+        return Chosen(request, heads, self._next_due(request, node), limited or most < request.most)
+
+    def _find_heads(self, request: Claim, node: Node, most: int) -> tuple[list[Head], bool]:
+        """The best tasks over all queues, at most `most`, and whether a limit may have kept others back."""
+        heads: list[Head] = []
+        limited, sources = False, 0
+        for queue in self._queues(request):
+            if self._step.shelf.lined.get(queue.id):
+                room = self._room(node, queue)
+                limited = limited or room < most
+                heads += self._queue_heads(node, queue, min(most, room)) if room > 0 else ()
+                sources += 1
+        return _best(heads, most, sources), limited
+
+    def _queues(self, request: Claim) -> Iterator[Queue]:
+        """Those of the queues that are there, each once."""
+        known = self._step.shelf.queues
+        return (known[number].queue for number in dict.fromkeys(request.queues) if number in known)
+
+    def _queue_heads(self, node: Node, queue: Queue, most: int) -> list[Head]:
+        lanes = list(self._open_lanes(node, queue))
+        heads = [head for lane in lanes for head in self._lines.read(queue.id, lane, most)]
+        return _best(heads, most, len(lanes))
+
+    def _room(self, node: Node, queue: Queue) -> int:
+        """How many tasks of the queue this node may be given now."""
+        step, policy = self._step, queue.policy
+        if queue.paused(Wall(step.wall)) or not node.takes_queue(queue.name) or not queue.takes_node(node.name):
+            return 0
+        room = 1 << 30
+        if policy.max_active is not None:
+            given = sum(head.queue == queue.id for _, heads in self._given for head in heads)
+            room = policy.max_active - step.leased(queue.id) - given
+        if policy.max_per_node is not None:
+            ((here,),) = step.run(Q.leased_by_node_queue, (node.id, queue.id))
+            given = sum(head.queue == queue.id for holder, heads in self._given if holder == node.id for head in heads)
+            room = min(room, policy.max_per_node - here - given)
+        return room
+
+    def _open_lanes(self, node: Node, queue: Queue) -> Iterator[int]:
+        shelf = self._step.shelf
+        lined = shelf.lined.get(queue.id, set())
+        alone = self._is_alone(node, queue) if len(lined) > 1 else None
+        for lane in sorted(lined):
+            known = shelf.lanes[lane]
+            if alone is None and known.avoid == node.identity:
+                alone = self._is_alone(node, queue)
+            if open_to(known, node, self._step.wall, bool(alone)):
+                yield lane
+
+    def _is_alone(self, node: Node, queue: Queue) -> bool:
+        """Is there no other node that is here and takes the queue?"""
+        return not any(
+            other.identity != node.identity
+            and other.live(self._step.now)
+            and other.takes_queue(queue.name)
+            and queue.takes_node(other.name)
+            for other in self._step.shelf.nodes.values()
+        )
+
+    def _choose_named(self, request: Claim, node: Node, most: int) -> Chosen:
+        """Those of the named tasks that are ready and allowed, within the limits of their queues."""
+        step, heads = self._step, list[Head]()
+        given: Counter[int] = Counter()
+        for head in sorted(map(Head._make, step.run(Q.ready_named, (apsw.carray(array("q", request.ids)),)))):
+            room = self._room(node, step.shelf.queues[head.queue].queue) - given[head.queue]
+            if room > 0 and len(heads) < most and open_to(step.shelf.lanes[head.lane], node, step.wall, True):
+                heads.append(head)
+                given[head.queue] += 1
+        return Chosen(request, heads)
+
+    def _next_due(self, request: Claim, node: Node) -> Wall | None:
+        """When to look again: a delayed task is due, a pause ends, or a lane that avoids this node opens to it."""
+        step, times = self._step, list[Wall]()
+        for queue in self._queues(request):
+            if (end := queue.pause_ends(Wall(step.wall))) is not None:
+                times.append(end)
+            if step.has_delayed(queue.id):
+                times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
+            times += self._openings(node, queue)
+        return min(times, default=None)
+
+    def _openings(self, node: Node, queue: Queue) -> list[Wall]:
+        """When lanes with tasks that keep clear of this node open to it, while there are others to take them."""
+        shelf, wall = self._step.shelf, self._step.wall
+        lanes = [(lane, shelf.lanes[lane]) for lane in shelf.lined.get(queue.id, ())]
+        avoiding = [(lane, known) for lane, known in lanes if avoids(known, node, wall)]
+        if not avoiding or self._is_alone(node, queue):
+            return []
+        return [Wall(known.avoid_until) for lane, known in avoiding if not self._lines.is_empty(queue.id, lane)]
 
 
-def _is_plain(step: Step, node: Node, queues: Sequence[Queue], lane: int) -> bool:
-    for queue in queues:
-        policy = queue.policy
-        if policy.is_limited or policy.pin or policy.ignore or queue.paused(Wall(step.wall)):
-            return False
-    takes = all(node.takes_queue(queue.name) for queue in queues)
-    return takes and lane > 0 and open_to(step.shelf.lanes[lane], node, step.wall, alone=False)
+def _best(heads: list[Head], most: int, sources: int) -> list[Head]:
+    """The first of them in the order of claiming; those of one source are in it already."""
+    if sources > 1:
+        heads.sort()
+    return heads[:most]
 
 
-def _node_room(step: Step, node: Node, most: int) -> int:
-    if node.slots is None:
-        return most
-    ((leased,),) = step.run(Q.leased_by_node, (node.id,))
-    return within_slots(node, leased, most)
-
-
-def within_slots(node: Node, leased: int, most: int) -> int:
-    """So many of `most` has a node room for that holds so many already."""
-    return most if node.slots is None else max(0, min(most, node.slots - leased))
-
-
-def count_leased(step: Step, nodes: Iterable[Node]) -> dict[int, int]:
+def _count_leased(step: Step, nodes: Iterable[Node]) -> dict[int, int]:
     """How many tasks those nodes hold that have only so many slots."""
     bounded: dict[int, int] = {node.id: 0 for node in nodes if node.slots is not None}
     if bounded:
@@ -191,86 +256,7 @@ def promote(step: Step, queue: int, most: int) -> int:
     return len(rows)
 
 
-def _heads(step: Step, asker: Asker, lines: Lines) -> tuple[list[Head], bool]:
-    """The best tasks over all queues, at most `most`, and whether a limit kept others back."""
-    node, queues, most = asker
-    heads: list[Head] = []
-    limited = False
-    for queue in queues:
-        room = _room(step, node, queue)
-        limited = limited or room < most
-        if min(most, room) > 0:
-            heads += _queue_heads(lines, queue, list(_open_lanes(step, node, queue)), min(most, room))
-    return _best(heads, most, len(queues)), limited
-
-
-def _room(step: Step, node: Node, queue: Queue) -> int:
-    """How many tasks of the queue this node may be given now."""
-    if queue.paused(Wall(step.wall)) or not node.takes_queue(queue.name) or not queue.takes_node(node.name):
-        return 0
-    room, policy = 1 << 30, queue.policy
-    if policy.max_active is not None:
-        room = policy.max_active - step.leased(queue.id)
-    if policy.max_per_node is not None:
-        ((here,),) = step.run(Q.leased_by_node_queue, (node.id, queue.id))
-        room = min(room, policy.max_per_node - here)
-    return room
-
-
-def _queue_heads(lines: Lines, queue: Queue, lanes: Sequence[int], most: int) -> list[Head]:
-    heads: list[Head] = []
-    for lane in lanes:
-        heads += lines.read(queue.id, lane, most)
-    return _best(heads, most, len(lanes))
-
-
-def _best(heads: list[Head], most: int, sources: int) -> list[Head]:
-    """The first of them in the order of claiming; those of one source are in it already."""
-    if sources > 1:
-        heads.sort()
-    return heads[:most]
-
-
-def _open_lanes(step: Step, node: Node, queue: Queue) -> Iterator[int]:
-    shelf = step.shelf
-    lined = shelf.lined.get(queue.id, set())
-    alone = _is_alone(step, node, queue) if len(lined) > 1 else None
-    for lane in sorted(lined):
-        known = shelf.lanes[lane]
-        if alone is None and known.avoid == node.identity:
-            alone = _is_alone(step, node, queue)
-        if open_to(known, node, step.wall, bool(alone)):
-            yield lane
-
-
-def _is_alone(step: Step, node: Node, queue: Queue) -> bool:
-    return not any(_rival(step, other, node, queue) for other in step.shelf.nodes.values())
-
-
-def _rival(step: Step, other: Node, node: Node, queue: Queue) -> bool:
-    """Another node that is here and takes the queue."""
-    return (
-        other.identity != node.identity
-        and other.live(step.now)
-        and other.takes_queue(queue.name)
-        and queue.takes_node(other.name)
-    )
-
-
-def _named(step: Step, node: Node, ids: Sequence[TaskId], most: int) -> list[Head]:
-    """Those of the named tasks that are ready and allowed, within the limits of their queues."""
-    heads: list[Head] = []
-    given: dict[int, int] = {}
-    for head in sorted(step.run(Q.ready_named, (apsw.carray(array("q", ids)),))):
-        queue = step.shelf.queues[head[2]].queue
-        room = _room(step, node, queue) - given.get(queue.id, 0)
-        if room > 0 and len(heads) < most and open_to(step.shelf.lanes[head[4]], node, step.wall, True):
-            heads.append(head)
-            given[queue.id] = given.get(queue.id, 0) + 1
-    return heads
-
-
-def take(step: Step, chosen: Sequence[Chosen]) -> list[Taken]:
+def _take(step: Step, chosen: Sequence[Chosen]) -> list[Taken]:
     """Give these tasks to those for whom they were chosen."""
     if some := [one for one in chosen if one.heads]:
         for one in some:
@@ -287,16 +273,13 @@ def _lease(step: Step, chosen: Iterable[Chosen]) -> None:
     for request, heads, _, _ in chosen:
         lease = (_target(request), request.holder, step.wall)
         if len(heads) <= FEW:
-            few += [(*lease, head[3]) for head in heads]
+            few += [(*lease, head.id) for head in heads]
         else:
-            step.run(Q.claim_take_many, (*lease, apsw.carray(array("q", [head[3] for head in heads]))))
+            step.run(Q.claim_take_many, (*lease, apsw.carray(array("q", [head.id for head in heads]))))
         # An end of their own is written only for those that have one: it has an index, which the others need not touch.
-        if touched := array("q", [head[3] for head in heads if head[11]]):
+        if touched := array("q", [head.id for head in heads if head.touch]):
             step.run(Q.claim_until, (step.now, request.length, apsw.carray(touched)))
-    if len(few) == 1:
-        step.run(Q.claim_take, few[0])
-    else:
-        step.run_many(Q.claim_take_few, few)
+    step.run_many(Q.claim_take_few, few)
 
 
 def _target(request: Claim) -> int:
@@ -308,9 +291,9 @@ def _tell(step: Step, chosen: Sequence[Chosen]) -> None:
     for request, heads, _, _ in chosen:
         status = _target(request)
         if step.shelf.followed:
-            tell_holder(step, [head[3] for head in heads])
-        for queue in {head[2] for head in heads}:
-            told = [(head[3], status, head[6] + 1, None) for head in heads if head[2] == queue]
+            tell_holder(step, [head.id for head in heads])
+        for queue in {head.queue for head in heads}:
+            told = [(head.id, status, head.fence + 1, None) for head in heads if head.queue == queue]
             step.tell(Fact.CLAIMED, queue, request.holder, told)
             given[queue, status] = given.get((queue, status), 0) + len(told)
     for (queue, status), n in given.items():
@@ -321,8 +304,8 @@ def _tell(step: Step, chosen: Sequence[Chosen]) -> None:
 def _leave_avoiding(step: Step, heads: list[Head]) -> None:
     """Whoever takes a task that avoided another ends that: the lane is for those who wait."""
     for head in heads:
-        if head[4] < 0:
-            step.run(Q.lane_set, (step.shelf.plain_lane(step.session, head[4]), head[3]))
+        if head.lane < 0:
+            step.run(Q.lane_set, (step.shelf.plain_lane(step.session, head.lane), head.id))
 
 
 def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list[Claimed]:
@@ -339,11 +322,10 @@ def _claimed(step: Step, heads: list[Head], request: Claim, status: int) -> list
     return claimed
 
 
-def claimed_again(step: Step, head: Head, leased: tuple[int, int, Moment | None, int]) -> Claimed:
-    """A head as its holder got it, with the lease that it has: fence, holder, end, status."""
-    fence, holder, until, status = leased
-    request = Claim(NodeId(holder))
-    (claimed,) = _claimed(step, [(*head[:6], fence - 1, *head[7:11], False, None)], request, status)
+def claimed_again(step: Step, head: Head, holder: NodeId, status: int, until: Moment | None) -> Claimed:
+    """A head that is leased already, as its holder got it."""
+    before = head._replace(fence=head.fence - 1, touch=0)
+    (claimed,) = _claimed(step, [before], Claim(holder), status)
     return claimed._replace(until=until)
 
 
@@ -351,22 +333,3 @@ def _large_spec(step: Step, number: int) -> bytes | None:
     for value, size in step.run(Q.spec_read, (number,)):
         return value if size <= CLAIMED_SPEC else None
     return None
-
-
-def _next_due(step: Step, asker: Asker, lines: Lines) -> Wall | None:
-    """When to look again: the first delayed task, the end of a pause, a lane that avoids this node opening to it."""
-    times = [end for queue in asker.queues if (end := queue.pause_ends(Wall(step.wall))) is not None]
-    for queue in asker.queues:
-        if step.has_delayed(queue.id):
-            times += [row[0] for row in step.run(Q.next_due, (queue.id,)) if row[0] is not None]
-        times += _openings(step, asker.node, queue, lines)
-    return min(times, default=None)
-
-
-def _openings(step: Step, node: Node, queue: Queue, lines: Lines) -> list[Wall]:
-    """When lanes with tasks that keep clear of this node open to it, while there are others to take them."""
-    lanes = [(lane, step.shelf.lanes[lane]) for lane in step.shelf.lined.get(queue.id, ())]
-    avoiding = [(lane, known) for lane, known in lanes if avoids(known, node, step.wall)]
-    if not avoiding or _is_alone(step, node, queue):
-        return []
-    return [Wall(known.avoid_until) for lane, known in avoiding if not lines.is_empty(queue.id, lane)]

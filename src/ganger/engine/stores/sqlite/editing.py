@@ -7,7 +7,7 @@ import apsw
 
 from ganger.core.errors import CycleFound, TaskNotFound, UnknownParent, WrongStatus
 from ganger.core.event import Fact
-from ganger.core.graph import Closed, holds, lost_reason
+from ganger.core.graph import Closed, holds, lost_reason, refuse_leased
 from ganger.core.ids import TaskId
 from ganger.core.state import LEASED, RULES, WAITING, Status, is_final, move
 from ganger.databases.sqlite import Session
@@ -16,7 +16,8 @@ from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.dropping import drop, tell_children
 from ganger.engine.stores.sqlite.guard import check_under
 from ganger.engine.stores.sqlite.limits import refill
-from ganger.engine.stores.sqlite.moving import Row, apply, read_some
+from ganger.engine.stores.sqlite.moving import Row, apply, read_rows
+from ganger.engine.stores.sqlite.noting import put_datum
 from ganger.engine.stores.sqlite.queries import Q
 from ganger.engine.stores.sqlite.step import Step
 
@@ -40,14 +41,20 @@ def _edit(step: Step, edit: Edit, under: tuple[int, int] | None) -> None:
         _change(step, row, edit.change)
     if edit.kill:
         _kill(step, row)
+    if edit.remove:
+        _remove(step, row, edit.descendants)
+    if edit.datum is not None:
+        put_datum(step, edit.task, edit.datum)
+    _edit_edges(step, row, edit)
+
+
+def _edit_edges(step: Step, row: Row, edit: Edit) -> None:
     if edit.link is not None:
         _link(step, row, *edit.link)
     if edit.unlink is not None:
         _unlink(step, row, edit.unlink)
     if edit.close_group:
         _close_group(step, row)
-    if edit.remove:
-        _remove(step, row, edit.descendants)
 
 
 def _row(step: Step, task: int) -> Row:
@@ -180,10 +187,9 @@ def _close_group(step: Step, row: Row) -> None:
 
 
 def _remove(step: Step, row: Row, descendants: bool) -> None:
-    if row.status in LEASED:
-        raise WrongStatus(f"task {row.id} is running; kill it first", task=row.id, status=row.status)
-    tell_children(step, [row.id])
+    tell_children(step, [one.id for one in _below(step, row)] if descendants else [row.id])
     doomed = _below(step, row) if descendants else [row]
+    refuse_leased([(one.id, one.status) for one in doomed if one.status in LEASED])
     children = [] if descendants or is_final(row.status) else list(step.run(Q.children_of, (row.id,)))
     parents = list(step.run(Q.edges_to, (row.id,))) if children else []
     drop(step, doomed)
@@ -192,14 +198,12 @@ def _remove(step: Step, row: Row, descendants: bool) -> None:
 
 
 def _below(step: Step, top: Row) -> list[Row]:
-    """The task and everything below it that waits."""
+    """The task and everything below it."""
     found, frontier = {top.id: top}, [top.id]
     while frontier:
         below = {child for task in frontier for child, _ in step.run(Q.children_of, (task,))} - found.keys()
-        rows = read_some(step, list(below)) if below else []
-        waiting = {row.id: row for row in rows if row.status in WAITING}
-        found |= waiting
-        frontier = list(waiting)
+        found |= read_rows(step, list(below)) if below else {}
+        frontier = list(below)
     return list(found.values())
 
 

@@ -1,7 +1,7 @@
 """How moves are applied: read what they are about, judge each, write those alike together, then follow what ended."""
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import apsw
@@ -12,7 +12,6 @@ from ganger.core.lane import avoiding
 from ganger.core.state import (
     LEASED,
     RULES,
-    SAYING,
     WAY,
     Counter,
     Move,
@@ -24,7 +23,7 @@ from ganger.core.state import (
     is_final,
     judge,
 )
-from ganger.core.task import SLOTLESS, Kind, NewTask
+from ganger.core.task import SLOTLESS, SOURCE, SUCCESSOR, Kind, NewTask
 from ganger.engine.stores.sqlite.cascade import Cascade, Ended
 from ganger.engine.stores.sqlite.guard import lease_valid, stale
 from ganger.engine.stores.sqlite.limits import refill
@@ -34,9 +33,6 @@ from ganger.engine.stores.sqlite.step import EntryRow, Step
 from ganger.engine.stores.sqlite.submitting import Births, take_ids
 
 COUNTED: Final = tuple(counter for counter in Counter if counter is not Counter.RESERVES)
-MANY: Final = 16
-"""So many moves are worth the question whether they are all alike."""
-
 _WAITS: Final = (Status.QUEUED, Status.DELAYED)
 _LOSSES: Final = frozenset(name for name in RULES if name.startswith("lose"))
 
@@ -83,7 +79,6 @@ class Bundle(NamedTuple):
     rows: list[Row]
 
 
-Rows = dict[int, Row]
 Alike = dict[Shape, list[Bundle]]
 
 
@@ -93,9 +88,7 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     cascade = Cascade(step)
     for span in cut_spans(moves):
         step.cut_facts()
-        some = moves[span.start : span.stop]
-        if not _apply_alike(step, some, cascade):
-            refused += _apply_span(step, moves, span, read_rows(step, some), cascade)
+        refused += _apply_span(step, moves, span, cascade)
     refill(step)
     if cascade.ended:
         # What follows is told behind the moves that it follows from.
@@ -104,29 +97,9 @@ def apply(step: Step, moves: Sequence[Move]) -> list[tuple[int, str]]:
     return refused
 
 
-def apply_apart(step: Step, moves: Sequence[Move], rows: Rows) -> list[tuple[int, str]]:
-    """Apply moves of as many tasks that `stand_apart`, as `apply` would."""
-    return _apply_span(step, moves, range(len(moves)), rows, Cascade(step))
-
-
-def stand_apart(step: Step, rows: Collection[Row]) -> bool:
-    """Is it nothing to any other task when one of these ends? And none of them could be claimed in the meantime."""
-    if any(row.kids or row.grp is not None or row.limit_key is not None or row.status in _WAITS for row in rows):
-        return False
-    queues = [step.shelf.queues.get(queue) for queue in {row.queue for row in rows}]
-    return not any(known is not None and known.queue.policy.becomes is not None for known in queues)
-
-
-def read_rows(step: Step, moves: Sequence[Move]) -> Rows:
-    """What the moves need to know of their tasks, of those that are there."""
-    if not moves:
-        return {}
-    return {row[0]: row for row in read_some(step, [move[0] for move in moves])}
-
-
-def read_some(step: Step, ids: Sequence[int]) -> list[Row]:
-    """Those of at least one task that are there. They come as one value, see `bulk`."""
-    return _ROWS.decode(step.run(Q.moves_read, (apsw.carray(array("q", ids)),)).get)
+def read_rows(step: Step, ids: Sequence[int]) -> dict[int, Row]:
+    """What moves need to know of these tasks (at least one), of those that are there. See `bulk` for the one value."""
+    return {row.id: row for row in _ROWS.decode(step.run(Q.moves_read, (apsw.carray(array("q", ids)),)).get)}
 
 
 def refusal(move: Move, verdict: str) -> GangerError:
@@ -138,40 +111,13 @@ def refusal(move: Move, verdict: str) -> GangerError:
     return WrongStatus(f"task {move.task} is not where {move.rule} starts", task=move.task, rule=move.rule)
 
 
-def _apply_alike(step: Step, moves: Sequence[Move], cascade: Cascade) -> bool:
-    """Apply many moves that say the same of tasks that are the same; False if they are not so, or may not be made.
-
-    So it is in a long queue of short tasks: what one of them is asked needs not be asked of each.
-    """
-    if len(moves) < MANY or len({move[SAYING] for move in moves}) > 1:
-        return False
-    ids: list[int] = [move[0] for move in moves]
-    like = _find_like(step, ids)
-    sorting = Sorting(step)
-    if like is None or sorting.put(moves[0], like) is not Verdict.APPLIED:
-        return False
-    ((shape, (bundle,)),) = sorting.alike.items()
-    bundle = bundle._replace(ids=ids, rows=[like] * len(ids))
-    keep_results(step, [(move.task, move.result) for move in moves if move.result is not None])
-    _write(step, shape, [bundle], cascade)
-    return True
-
-
-def _find_like(step: Step, ids: Sequence[int]) -> Row | None:
-    """The first of these tasks, if the others are like it in all that a move looks at, and no other depends on them."""
-    if not (rows := read_some(step, ids[:1])):
-        return None
-    (first,) = rows
-    same = step.run(Q.moves_alike, (apsw.carray(array("q", ids)), *first[1:6])).get
-    return first if same == len(ids) else None
-
-
-def _apply_span(step: Step, moves: Sequence[Move], span: range, rows: Rows, cascade: Cascade) -> list[tuple[int, str]]:
+def _apply_span(step: Step, moves: Sequence[Move], span: range, cascade: Cascade) -> list[tuple[int, str]]:
+    rows = read_rows(step, [move.task for move in moves[span.start : span.stop]])
     sorting = Sorting(step)
     refused: list[tuple[int, str]] = []
     for index in span:
         move = moves[index]
-        if (row := rows.get(move[0])) is None:
+        if (row := rows.get(move.task)) is None:
             refused.append((index, Verdict.GONE.value))
         elif (verdict := sorting.put(move, row)) is not Verdict.APPLIED:
             refused.append((index, verdict.value))
@@ -199,7 +145,7 @@ class Sorting:
             key = (move[WAY], row.queue, row.lane, row.until is None, move.avoid and row.holder)
             if (bundle := self._bundles.get(key)) is None:
                 bundle = self._bundles[key] = self._bundle(move, row)
-            bundle.ids.append(row[0])
+            bundle.ids.append(row.id)
             bundle.rows.append(row)
             if move.result is not None:
                 self.results.append((move.task, move.result))
@@ -349,7 +295,9 @@ def _become(step: Step, queue: int, ids: list[int]) -> None:
     )
     made, _ = take_ids(step, tasks)
     Births(step, tasks, made, set()).store()
-    for number, (_, _, _, _, _, blob, size) in zip(made, rows, strict=True):
+    for number, (source, _, _, _, _, blob, size) in zip(made, rows, strict=True):
+        for task, key, other in ((number, SOURCE, source), (source, SUCCESSOR, number)):
+            step.run(Q.data_put, (task, key, b"%d" % other, None, len(str(other))))
         if blob is not None:
             step.run(Q.data_put, (number, "spec", None, blob, size))
             step.run(Q.spec_away, (number,))

@@ -63,7 +63,7 @@ def _store(step: Step, note: Note, row: Noted) -> None:
     if note.progress is not None:
         _progress(step, note, note.progress, row)
     if note.datum is not None:
-        _datum(step, note, note.datum)
+        put_datum(step, note.task, note.datum)
     if note.chunk is not None:
         _chunk(step, note, note.chunk)
     if note.follow is not None:
@@ -81,11 +81,11 @@ def _progress(step: Step, note: Note, progress: Progress, row: Noted) -> None:
     step.tell(Fact.PROGRESSED, row.queue, row.holder or 0, ((note.task, row.status, row.fence, progress.info),))
 
 
-def _datum(step: Step, note: Note, datum: Datum) -> None:
+def put_datum(step: Step, task: int, datum: Datum) -> None:
     size = datum.size if datum.value is None else len(datum.value)
-    row = (note.task, datum.key, datum.value, datum.blob, size)
+    row = (task, datum.key, datum.value, datum.blob, size)
     step.run(Q.data_put_unset if datum.only_if_unset else Q.data_put, row)
-    step.run(Q.task_modified, (step.wall, note.task))
+    step.run(Q.task_modified, (step.wall, task))
 
 
 def _chunk(step: Step, note: Note, chunk: Chunk) -> None:

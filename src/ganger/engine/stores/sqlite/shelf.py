@@ -46,8 +46,6 @@ class Shelf:
     """For each queue the lanes that may have ready tasks; never one too few."""
     followed: dict[int, int] = field(default_factory=dict)
     """Tasks whose output somebody reads as it comes, with the moment at which that ends."""
-    verdicts: dict[tuple[object, ...], bool] = field(default_factory=dict)
-    """What was found out about queues, nodes and lanes; forgotten when one of them changes."""
     dirty_tally: set[TallyKey] = field(default_factory=set)
     dirty_counters: set[tuple[int, str]] = field(default_factory=set)
 
@@ -71,12 +69,10 @@ class Shelf:
 
     def _know_lane(self, number: int, lane: Lane) -> None:
         self.lane_ids[lane], self.lanes[number] = number, lane
-        self.verdicts.clear()
 
     def _unknow_lane(self, lane: Lane) -> None:
         number = self.lane_ids.pop(lane)
         del self.lanes[number]
-        self.verdicts.clear()
         for lined in self.lined.values():
             lined.discard(number)
 
@@ -122,7 +118,6 @@ class Shelf:
         session.rolled_back(lambda: self._keep(self.nodes, number, before))
 
     def _keep(self, things: dict[int, V], number: int, value: V | None) -> None:
-        self.verdicts.clear()
         if value is None:
             things.pop(number, None)
         else:

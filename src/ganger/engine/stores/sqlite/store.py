@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ganger.core.audit import AuditLine
 from ganger.core.clock import Clock, Entropy
-from ganger.core.errors import GangerError, StoreError
+from ganger.core.errors import GangerError
 from ganger.core.event import Event
 from ganger.core.ids import Fence, Position, QueueId, TaskId
 from ganger.core.queue import Counts
@@ -31,10 +31,9 @@ from ganger.engine.store import (
     Tended,
     Value,
 )
-from ganger.engine.stores.sqlite import dealing, reading
+from ganger.engine.stores.sqlite import exchanging, reading
 from ganger.engine.stores.sqlite.attending import Haste
 from ganger.engine.stores.sqlite.editing import edit
-from ganger.engine.stores.sqlite.exchanging import exchange_receipt, replay_exchange
 from ganger.engine.stores.sqlite.finding import find
 from ganger.engine.stores.sqlite.joining import configure, lose
 from ganger.engine.stores.sqlite.noting import write
@@ -43,6 +42,7 @@ from ganger.engine.stores.sqlite.shelf import Shelf, load
 from ganger.engine.stores.sqlite.step import Step
 from ganger.engine.stores.sqlite.submitting import TOGETHER, submit
 from ganger.engine.stores.sqlite.tending import tend
+from ganger.runtime.telemetry import LOUD, Telemetry
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     Operation("submit", Submission, Submitted, submit, needs_space=True, together=TOGETHER),
@@ -50,12 +50,11 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
         "exchange",
         Exchange,
         Exchanged,
-        dealing.serve,
-        receipt=exchange_receipt,
-        replay=replay_exchange,
-        together=dealing.TOGETHER,
+        exchanging.exchange,
+        receipt=exchanging.exchange_receipt,
+        replay=exchanging.replay_exchange,
+        together=exchanging.TOGETHER,
     ),
-    Operation("exchange_each", list[Exchange], list[Exchanged], dealing.exchange_each),
     Operation("write", tuple[Note, ...], list[tuple[int, str]], write),
     Operation("edit", Edits, None, edit),
     Operation("configure", Configure, Configured, configure),
@@ -78,6 +77,7 @@ class SqliteStore:
         *,
         rank: Rank = Rank.CLIENT,
         probe: Probe = no_probe,
+        telemetry: Telemetry = LOUD,
         vfs: str | None = None,
     ) -> "SqliteStore":
         load_all()
@@ -90,6 +90,7 @@ class SqliteStore:
             rank=rank,
             prepare=lambda session: prepare(session, clock, entropy),
             probe=probe,
+            telemetry=telemetry,
             vfs=vfs,
             application=APPLICATION,
         )
@@ -120,16 +121,6 @@ class SqliteStore:
     async def exchange_each(
         self, requests: Sequence[Exchange], near: Callable[[], None] | None = None
     ) -> list[Exchanged | GangerError]:
-        if 1 < len(requests) <= dealing.MOST:
-            try:
-                replies: list[Exchanged | GangerError] = await self.file.call("exchange_each", requests, near)
-            except StoreError as error:
-                return [error] * len(requests)
-            except GangerError:
-                # One of them is at fault, and nothing was done: who it is shows when each is asked for by itself.
-                pass
-            else:
-                return replies
         return await self.file.call_each("exchange", requests, near)
 
     def attend(

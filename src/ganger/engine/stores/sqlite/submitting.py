@@ -63,16 +63,13 @@ def _is_one(request: Submission) -> bool:
     return not task.parents and not task.group
 
 
-def _join_ones(requests: Sequence[Submission]) -> Submission:
-    return Submission(tuple(request.tasks[0] for request in requests))
+def _submit_ones(session: Session, requests: Sequence[Submission]) -> list[Submitted]:
+    ids, existing = submit(session, Submission(tuple(request.tasks[0] for request in requests)))
+    found = set(existing)
+    return [Submitted([number], [0] if index in found else []) for index, number in enumerate(ids)]
 
 
-def _split_ones(reply: Submitted) -> list[Submitted]:
-    existing = set(reply.existing)
-    return [Submitted([number], [0] if index in existing else []) for index, number in enumerate(reply.ids)]
-
-
-TOGETHER: Final = Together(_is_one, _join_ones, _split_ones)
+TOGETHER: Final = Together(_is_one, _submit_ones)
 
 
 def take_ids(step: Step, tasks: tuple[NewTask, ...]) -> tuple[list[TaskId], list[int]]:

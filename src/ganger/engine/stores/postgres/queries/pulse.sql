@@ -1,1 +1,2 @@
-SELECT coalesce(max(next_event), 0), EXISTS (SELECT 1 FROM inbox WHERE error IS NULL) FROM store
+SELECT (SELECT next_event FROM store), (SELECT version FROM store), (SELECT sum(until) FROM followed),
+       EXISTS (SELECT 1 FROM inbox WHERE error IS NULL)

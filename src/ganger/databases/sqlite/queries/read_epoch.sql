@@ -1,0 +1,1 @@
+SELECT epoch FROM ownership WHERE id = 1;

@@ -1,0 +1,52 @@
+"""What a process knows of strangers between its steps: how far it has looked, what is odd, and whose turn it is.
+
+It is a help and no truth: another process knows other things, and one that begins knows nothing.
+"""
+
+from typing import Final
+
+from ganger.core.clock import Clock
+from ganger.databases.mongo import ObjectId
+from ganger.engine.stores.mongo.odd import Oddities
+from ganger.engine.stores.mongo.pace import Pace
+from ganger.runtime.telemetry import SILENT, Telemetry
+
+FIRST: Final = ObjectId("0" * 24)
+LAST: Final = ObjectId("f" * 24)
+SWEEP: Final = 60
+"""So many looks at the newest, and then all are looked at again: strangers' clocks may be wrong."""
+_OVERLAP: Final = 60
+GIVES_WAY: Final = 50
+"""Milliseconds in which a node that has freed scarce threads leaves them to others, if there are any."""
+
+
+class Watch:
+    """`counting` and `history` are paces: of the counts that strangers read, and of the walk over what has ended.
+
+    `newest` is up to where open tasks were seen, `oldest` down to where ended ones were, `looked` the last open one
+    whose status was compared.
+    """
+
+    def __init__(self, clock: Clock, telemetry: Telemetry = SILENT) -> None:
+        self.counting = Pace(clock)
+        self.history = Pace(clock)
+        self.odd = Oddities(telemetry)
+        self.newest = FIRST
+        self.oldest = LAST
+        self.looked = 0
+        self._looks = 0
+        self._freed: dict[tuple[int, str], int] = {}
+
+    def freed(self, queue: int, node: str, now: int) -> None:
+        """A node has ended a task of a queue whose threads all nodes share."""
+        self._freed[queue, node] = now
+
+    def gives_way(self, queue: int, node: str, now: int) -> bool:
+        """Is it for others now to take what the node has freed?"""
+        return now < self._freed.get((queue, node), -GIVES_WAY) + GIVES_WAY
+
+    def rest(self, wall: int) -> None:
+        """All open tasks were seen: from now on look at the newest, and at all again after a while."""
+        self._looks += 1
+        recent = ObjectId(f"{max(0, wall // 1000 - _OVERLAP):08x}" + "0" * 16)
+        self.newest = FIRST if self._looks % SWEEP == 0 else recent

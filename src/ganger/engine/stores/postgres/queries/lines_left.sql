@@ -1,0 +1,1 @@
+SELECT is_left($1, $2)

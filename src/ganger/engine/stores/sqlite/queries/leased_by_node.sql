@@ -1,1 +1,0 @@
-SELECT count(*) FROM task WHERE holder = ? AND holder IS NOT NULL
