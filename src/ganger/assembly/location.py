@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from ganger.assembly.settings import Settings
 from ganger.core.address import has_password, put_password
 from ganger.core.errors import BadInput
-from ganger.runtime.disk import translated
 
 _REMOTE: Final = frozenset({"http", "https"})
 _SERVERS: Final = {
@@ -63,8 +62,11 @@ def fill_address(settings: Settings, address: str) -> str:
     path = settings.store_password_file
     if not path or has_password(address):
         return address
-    with translated(f"read the password {path}"):
+    try:
         password = Path(path).read_text("utf-8", errors="surrogateescape").removesuffix("\n")
+    except OSError as error:
+        why = f"the password cannot be read from {path}: {error.strerror}"
+        raise BadInput(why, field="store_password_file") from None
     if not password:
         raise BadInput(f"there is no password in {path}", field="store_password_file")
     return put_password(address, password)

@@ -13,7 +13,7 @@ from ganger.core.event import Event, Fact
 from ganger.core.ids import NodeId, Position, QueueId, TaskId
 from ganger.core.node import Node
 from ganger.core.state import WAITING, Status
-from ganger.core.task import Attempt, Claimed, Task
+from ganger.core.task import SOURCE, SUCCESSOR, Attempt, Claimed, Task
 from ganger.engine.store import Lapsed, Query, Store
 
 ALIKE: Final = (
@@ -23,7 +23,7 @@ ALIKE: Final = (
 )  # fmt: skip
 """Fields of a task that are the same in every store."""
 
-_PARENT: Final = re.compile(r"parent \d+ ")
+_PARENT: Final = re.compile(r"task \d+ [^;]*; its ")
 _COUNT: Final = re.compile(r"\d+")
 
 
@@ -85,9 +85,13 @@ class Side:
             "parents": sorted((self.ordinal_of(parent), on) for parent, on in look.family.parents),
             "children": sorted((self.ordinal_of(child), on) for child, on in look.family.children),
             "attempts": [draw_attempt(attempt) for attempt in look.attempts],
-            "data": {key: await self._read(task.id, key) for key in {*look.keys} - {"spec"}},
+            "data": {key: await self._draw_datum(task.id, key) for key in {*look.keys} - {"spec"}},
             "output": {stream: await self._read(task.id, f"out:{stream}") for stream in look.streams},
         }
+
+    async def _draw_datum(self, task: TaskId, key: str) -> object:
+        body, size = await self._read(task, key)
+        return self.ordinal_of(int(body)) if key in (SOURCE, SUCCESSOR) else (body, size)
 
     async def _read(self, task: TaskId, key: str) -> tuple[bytes, int]:
         value = await self.store.value(task, key)

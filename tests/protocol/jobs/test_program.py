@@ -184,14 +184,35 @@ def test_a_worker_that_is_killed_leaves_no_program_behind(tmp_path: Path, protoc
 
 
 @both
-def test_a_program_that_is_not_there_fails_the_job_with_a_sentence(tmp_path: Path, protocol: str) -> None:
+def test_a_program_that_is_removed_fails_the_job_with_a_sentence(tmp_path: Path, protocol: str) -> None:
     async def tell(site: Site, folder: Path) -> None:
-        async with hire(site, folder, "--protocol", protocol, "--", "./no-such-program"):
+        program = folder / "tool"
+        program.write_text("#!/bin/sh\ncat\n")
+        program.chmod(0o755)
+        async with hire(site, folder, "--protocol", protocol, "--", "./tool"):
+            await soon(lambda: is_enrolled(site))
+            program.unlink()
             job = await site.submit(b"x")
             reason = (await site.show(job["key"], wait=15))["reason"]
-            assert reason == "./no-such-program cannot be run: there is no such program, or it is not executable"
+            assert reason == "./tool cannot be run: there is no such program, or it is not executable"
 
     play(tmp_path, tell, job_tries="1")
+
+
+@both
+def test_a_worker_whose_program_is_not_there_says_so_and_takes_no_job(tmp_path: Path, protocol: str) -> None:
+    async def tell(site: Site, folder: Path) -> None:
+        async with hire(site, folder, "--protocol", protocol, "--", "./no-such-program") as worker:
+            _, told = await worker.communicate()
+            assert worker.returncode == 2
+            assert b"./no-such-program" in told
+            assert b"takes jobs" not in told
+
+    play(tmp_path, tell)
+
+
+async def is_enrolled(site: Site) -> bool:
+    return bool((await site.client.get("/api/workers")).json())
 
 
 async def are_there(pids: list[str]) -> list[str]:

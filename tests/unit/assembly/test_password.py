@@ -8,7 +8,7 @@ from ganger.assembly.disbatch import name_database
 from ganger.assembly.location import fill_address
 from ganger.assembly.node import _tell_store
 from ganger.assembly.settings import Settings, find_harmless, load
-from ganger.core.errors import BadInput, StoreError
+from ganger.core.errors import BadInput
 
 PLAIN = "postgresql://ada@db/ganger"
 SECRET = "postgresql://ada:hidden@db/ganger"
@@ -24,7 +24,7 @@ def test_a_password_comes_from_its_file_if_the_address_has_none(tmp_path: Path) 
 
 
 def test_a_file_without_a_password_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreError):
+    with pytest.raises(BadInput, match="cannot be read"):
         fill_address(Settings(store_password_file=str(tmp_path / "none")), PLAIN)
     (tmp_path / "empty").touch()
     with pytest.raises(BadInput):

@@ -201,9 +201,10 @@ def welcome_and_hang_up(listener: socket.socket) -> None:
 
 def test_a_letter_that_was_read_from_its_bag_is_not_run_again_when_it_comes_at_last(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
-    path.touch()
 
     async def scenario() -> None:
+        async with opened(path):
+            pass
         with owning(path) as listener:
             visit = asyncio.create_task(asyncio.to_thread(welcome_and_hang_up, listener))
             client = await open_counter(path, limits=AT_ONCE)

@@ -97,14 +97,14 @@ class SharedFile:
         owner does not answer in time.
         """
         loop = asyncio.get_running_loop()
-        inbox = Inbox()
+        catalogue, inbox = Catalogue(operations, limits.frame_bytes), Inbox()
         desk = Desk(
             place=Place.of(path),
             charter=Charter(application, tuple(migrations), prepare, protocol, vfs),
             rank=rank,
             client=ClientId(entropy.token(16)),
             pid=os.getpid(),
-            catalogue=Catalogue(operations, limits.frame_bytes),
+            catalogue=catalogue,
             inbox=inbox,
             listeners=Listeners(loop, inbox.ring_if_open),
             standing=Standing(),
