@@ -100,7 +100,7 @@ def claim_all(step: Step, requests: Sequence[Claim]) -> list[Taken]:
     if not requests:
         return []
     nodes = [claiming_node(step, request.holder) for request in requests]
-    for queue in sorted({queue for request in requests for queue in request.queues}):
+    for queue in sorted({queue for request in requests if not request.ids for queue in request.queues}):
         promote(step, queue, PROMOTED_AT_ONCE)
     refill(step)
     choice = Choice(step, nodes, Lines(step, sum(request.most for request in requests)))
