@@ -83,7 +83,7 @@ def _make(line: "TaskLine", queue: int, places: Mapping[int, int]) -> "NewTask":
 
     held = line.code == Status.HELD
     return NewTask(
-        QueueId(queue), line.kind, line.body, line.priority, _HELD_MEANWHILE if held else line.delay,
+        QueueId(queue), line.kind, line.body, line.priority, delay=_HELD_MEANWHILE if held else line.delay,
         parents=tuple(Edge(places[parent], on) for parent, on in line.parents if parent in places),
         join=line.join, group=places.get(line.group or 0, 0), key=line.key, on_conflict=OnConflict.RETURN,
         description=line.description, retry=line.retry, timeout=line.timeout, renewal=line.renewal, ttr=line.ttr,

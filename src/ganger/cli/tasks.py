@@ -69,7 +69,7 @@ def make_task(wish: Wish, queue: int, places: Mapping[str, int], group: int = 0)
     edges = tuple(_edge(text, places) for text in wish.after)
     kind, spec = _spec(_number(wish, edges, places))
     return NewTask(
-        QueueId(queue), kind, spec, wish.priority, wish.delay,
+        QueueId(queue), kind, spec, wish.priority, delay=wish.delay,
         parents=edges,
         join=wish.join,
         group=group,

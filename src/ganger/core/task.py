@@ -61,13 +61,13 @@ class NewTask(NamedTuple):
     kind: str
     spec: bytes = b""
     priority: int = DEFAULT_PRIORITY
-    delay: int = 0
+    description: str | None = None
     parents: tuple[Edge, ...] = ()
+    delay: int = 0
     join: str = Join.ALL
     group: int = 0
     key: str | None = None
     on_conflict: str = OnConflict.REFUSE
-    description: str | None = None
     retry: str | None = None
     timeout: int | None = None
     renewal: str = Renewal.LIVENESS

@@ -41,8 +41,8 @@ def read_letter(key: str, body: str, where: str) -> tuple[str, NewTask]:
     except UNREADABLE as error:
         raise BadInput(f"the row {key!r:.80} of the {where} is no task: {error}") from None
     task = NewTask(
-        QueueId(0), letter.kind, bytes(letter.spec), letter.priority, letter.delay, tuple(map(Edge, letter.parents)),
-        key=key, on_conflict=OnConflict.RETURN, description=letter.description, retry=letter.retry,
+        QueueId(0), letter.kind, bytes(letter.spec), letter.priority, letter.description,
+        tuple(map(Edge, letter.parents)), letter.delay, key=key, on_conflict=OnConflict.RETURN, retry=letter.retry,
         timeout=letter.timeout, limit_key=letter.limit_key, requires=letter.requires,
     )  # fmt: skip
     return letter.queue, task

@@ -6,7 +6,7 @@ from typing import Final
 FORMAT: Final = 2
 """The version of the tables that a shared file keeps for itself, and of what lies around them: checksums, bags."""
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 """The version of the language between the owner of a file and the others."""
 
 

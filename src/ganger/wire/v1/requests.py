@@ -179,7 +179,8 @@ def _make(node: NodeIn, queue: QueueId, places: Mapping[str, int]) -> Draft:
     kind = read_type(said.type)
     spec, values = _divide(kind, node.data)
     task = NewTask(
-        queue, kind, make_spec(kind, spec), said.priority, said.delay,
+        queue, kind, make_spec(kind, spec), said.priority,
+        delay=said.delay,
         parents=_edges(said, places),
         join=said.join,
         group=0 if said.group is None else _resolve(said.group, places, "group"),

@@ -29,13 +29,14 @@ class Like(NamedTuple):
     sign: int
     waits: int
     kids: int
+    description: str | None
 
 
-_NOTHING: Final = Like(0, 0, 0, 0, 0, 0, 0)
+_NOTHING: Final = Like(0, 0, 0, 0, 0, 0, 0, None)
 
 
 class Runs:
-    """Stores tasks that are plain but for edges. `finish` stores what is left."""
+    """Stores tasks that are plain but for edges and descriptions. `finish` stores what is left."""
 
     __slots__ = ("_like", "_next", "_specs", "_step")
 
@@ -45,7 +46,7 @@ class Runs:
         self._next = 0
         self._specs: list[bytes] = []
 
-    def add(self, number: int, like: tuple[int, ...], spec: bytes) -> None:
+    def add(self, number: int, like: tuple[int | str | None, ...], spec: bytes) -> None:
         """`like` has the parts of a Like: a tuple is made in half the time, and there may be a million of them."""
         if number != self._next or like != self._like or len(self._specs) == _MOST:
             self.finish()
@@ -62,9 +63,9 @@ class Runs:
             self._step.run_many(Q.task_insert_few, self._spell(specs))
 
     def _spell(self, specs: list[bytes]) -> list[tuple[object, ...]]:
-        queue, lane, status, priority, sign, waits, kids = self._like
+        queue, lane, status, priority, sign, waits, kids, description = self._like
         wall, first = self._step.wall, self._next - len(specs)
         return [
-            (number, queue, lane, status, priority, number * sign, spec, wall, wall, waits, kids)
+            (number, queue, lane, status, priority, number * sign, spec, wall, wall, waits, kids, description)
             for number, spec in enumerate(specs, first)
         ]

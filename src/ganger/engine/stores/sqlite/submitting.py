@@ -27,7 +27,7 @@ from ganger.engine.stores.sqlite.rows import Shelved
 from ganger.engine.stores.sqlite.step import EntryRow, Step
 
 _LINKED: Final = NewTask(QueueId(0), "")[6:]
-"""The end of a task that has a place in a queue, perhaps edges, and nothing else."""
+"""The end of a task that has a place in a queue, perhaps a description and edges, and nothing else."""
 
 _LIFO: Final = -1
 _NO_PASTS: Final[Mapping[TaskId, Past]] = MappingProxyType({})
@@ -178,21 +178,22 @@ class Births:
         kids: Mapping[int, int] = self.links.kids if self.related else {}
         pasts, path, runs = self.pasts, _NOWHERE, Runs(self.step)
         for index, task in enumerate(self.tasks):
-            number, spec = self.ids[index], task[2]
-            if task[6:] != _LINKED or task[4] or len(spec) > INLINE_SPEC or number in pasts:
+            number = self.ids[index]
+            aim, kind, spec, priority, description, parents = task[:6]
+            if task[6:] != _LINKED or len(spec) > INLINE_SPEC or number in pasts:
                 self._special(index, task)
                 continue
-            if task[0] != path.queue or task[1] != path.kind:
+            if aim != path.queue or kind != path.kind:
                 if (found := self._path(task)) is None:
                     self._special(index, task)
                     continue
                 path = found
             queue, _, lane, sign, entries = path
             status, waits, below = -2, 0, 0
-            if task[5] or number in kids:
-                (status, waits), below = self._link(number, task[5]), kids.get(number, 0)
+            if parents or number in kids:
+                (status, waits), below = self._link(number, parents), kids.get(number, 0)
             entries.append((number, status, 0, None))
-            runs.add(number, (queue, lane, status, task[3], sign, waits, below), spec)
+            runs.add(number, (queue, lane, status, priority, sign, waits, below, description), spec)
         runs.finish()
 
     def _path(self, task: NewTask) -> "Path | None":
@@ -227,7 +228,7 @@ class Births:
         return shelved
 
     def _special(self, index: int, task: NewTask) -> None:
-        """A task with more to it than a queue, a kind, a spec and a priority."""
+        """A task with more to it than what runs have."""
         if index in self.existing:
             return
         step, number = self.step, self.ids[index]

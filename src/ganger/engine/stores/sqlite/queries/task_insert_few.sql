@@ -1,2 +1,2 @@
-INSERT INTO task (id, queue, lane, status, priority, rank, spec, created, modified, waits, kids)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO task (id, queue, lane, status, priority, rank, spec, created, modified, waits, kids, description)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
