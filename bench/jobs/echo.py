@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
-import uvicorn
+import uvloop
 
-from bench.http.echo import bare
+from ganger.faces.http.door import HttpDoor
+from ganger.faces.http.grants import Grant
 from ganger.faces.http.limits import PLAIN_LIMITS
-from ganger.faces.http.protocol import guard
+from ganger.faces.http.routes import Table
+from ganger.faces.http.server import HttpServer
 from ganger.faces.http.streams import StreamPlan, StreamSocket
+from ganger.faces.http.visits import Visits
+from ganger.runtime.clock import SystemClock
 from ganger.wire.jobs.messages import ASK_STATUS
 
 _LARGEST = 1 << 26
@@ -37,16 +42,29 @@ async def _take(socket: StreamSocket) -> None:
         pass
 
 
+class _Nobody:
+    """Knows no token: there is nothing here but the websockets."""
+
+    def find(self, token: str) -> Grant | None:
+        return None
+
+    def holds(self, grant: Grant) -> bool:
+        return False
+
+
+async def _listen(sock: socket.socket) -> None:
+    streams = StreamPlan(lambda path: serve, lambda path: True, None, PLAIN_LIMITS, _LARGEST)
+    visits = Visits(_Nobody(), 1)
+    door = HttpDoor(Table([]), _Nobody(), SystemClock(), visits, hosts=None, limits=PLAIN_LIMITS)
+    await HttpServer(door, SystemClock(), streams, sock).start()
+    await asyncio.Event().wait()
+
+
 def main() -> None:
     """Serve on a free port of loopback; the port is the first line that is printed."""
     sock = socket.create_server(("127.0.0.1", 0), backlog=2048)
     print(sock.getsockname()[1], flush=True)
-    streams = StreamPlan(lambda path: serve, lambda path: True, None, PLAIN_LIMITS, _LARGEST).bind()
-    config = uvicorn.Config(
-        bare, http=guard(PLAIN_LIMITS, streams), lifespan="off", interface="asgi3", access_log=False,
-        log_level="critical",
-    )  # fmt: skip
-    uvicorn.Server(config).run([sock])
+    uvloop.run(_listen(sock))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from ganger.core.token import make_token
 from ganger.engine.schedules import Schedules
 from ganger.engine.store import Change, Edit, QueueChange
 from ganger.faces.http.grants import Need
+from ganger.faces.http.request import WEBSOCKET
 from ganger.faces.http.routes import Route
-from ganger.faces.http.sockets import WEBSOCKET
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.wire.specs import CommandExits, CommandSpec, ConditionSpec, encode

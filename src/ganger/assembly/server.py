@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn inside of our own event loop, as a service beside the others."""
+"""The HTTP server as a service beside the others, with all its doors."""
 
 import asyncio
 import socket
@@ -10,8 +10,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final, NamedTuple
-
-import uvicorn
 
 from ganger.assembly.disbatch import list_disbatch_routes
 from ganger.assembly.inheriting import inherit
@@ -41,10 +39,9 @@ from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.metrics import list_metric_routes
 from ganger.faces.http.news import News
 from ganger.faces.http.openapi import Wording, list_description_routes
-from ganger.faces.http.protocol import guard
 from ganger.faces.http.routes import Route, Table
-from ganger.faces.http.sockets import guard_socket
-from ganger.faces.http.streams import StreamPlan, StreamSocket
+from ganger.faces.http.server import HttpServer
+from ganger.faces.http.streams import StreamPlan
 from ganger.faces.http.visits import Visits
 from ganger.faces.jobs.door import WorkerDoor
 from ganger.faces.jobs.door import list_routes as list_job_routes
@@ -63,7 +60,6 @@ from ganger.wire.v1.shapes import Problem
 
 _LOOK_AGAIN: Final = 1.0
 _GRACE: Final = 5
-_HEARD: Final = 64 << 10
 """The largest message that is taken from a websocket; none is listened to."""
 
 
@@ -109,11 +105,9 @@ async def open_server(
         backend = Backend(engine, news, limits, tag, rule, traced, telemetry)
         table = _list_routes(backend, visits, _make_sign(settings), doors, meter)
         hosts, workers = name_hosts(settings), WorkerDoor(jobs)
-        streams = StreamPlan(
-            workers.find, workers.owns, hosts, limits, jobs.limits.frame, workers.protocols, telemetry
-        ).bind()
+        streams = StreamPlan(workers.find, workers.owns, hosts, limits, jobs.limits.frame, workers.protocols, telemetry)
         door = HttpDoor(table, keeper, clock, visits, hosts=hosts, limits=limits, telemetry=telemetry)
-        service = HttpService(door, tokens, news, sock, context, limits=limits, streams=streams, telemetry=telemetry)
+        service = HttpService(HttpServer(door, clock, streams, sock, context), door, tokens, news, telemetry)
         roll = RollService(find_roll(settings), jobs.workers, telemetry=telemetry)
         for part in (meter, hooks, roll, service):
             stack.push_async_callback(part.stop)
@@ -191,81 +185,30 @@ def _make_sign(settings: Settings) -> Sign:
     return partial(make_token, open_key(locate_own(settings), SystemEntropy()))
 
 
-class _Uvicorn(uvicorn.Server):
-    """A server that leaves signals to the program around it, and says when it listens."""
-
-    def __init__(self, config: uvicorn.Config, up: asyncio.Event) -> None:
-        super().__init__(config)
-        self._up = up
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._up.set()
-
-
 class HttpService(Service):
     """Serves the door on a socket. When it ends, those who wait are told to come back."""
 
     def __init__(
         self,
+        server: HttpServer,
         door: HttpDoor,
         tokens: TokenFile,
         news: News,
-        sock: socket.socket,
-        context: ssl.SSLContext | None,
-        *,
-        limits: HttpLimits,
-        streams: type[StreamSocket] | None = None,
         telemetry: Telemetry,
     ) -> None:
         super().__init__("http", children=[news, _Watch(door, tokens, telemetry)], telemetry=telemetry)
         self.door = door
         self.up = asyncio.Event()
-        self._sock = sock
-        self._limits = limits
-        self._streams = streams
-        self._context = context
+        self.server = server
 
     async def run(self) -> None:
-        server = _Uvicorn(self._configure(), self.up)
-        serving = asyncio.ensure_future(server.serve([self._sock.dup()]))
-        draining = asyncio.ensure_future(self.draining.wait())
+        await self.server.start()
+        self.up.set()
         try:
-            await asyncio.wait([serving, draining], return_when=asyncio.FIRST_COMPLETED)
+            await self.draining.wait()
         finally:
-            draining.cancel()
             self.door.visits.close()
-            server.should_exit = True
-            await asyncio.wait([serving])
-        await serving
-
-    def _configure(self) -> uvicorn.Config:
-        config = uvicorn.Config(
-            self.door,
-            http=guard(self._limits, self._streams, self.door),
-            ws=guard_socket(self._limits.write),
-            ws_max_size=_HEARD,
-            ws_per_message_deflate=False,
-            ws_ping_interval=self._limits.beat,
-            ws_ping_timeout=self._limits.write,
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=self._limits.connections,
-            timeout_keep_alive=self._limits.idle,
-            timeout_graceful_shutdown=_GRACE,
-        )
-        config.load()
-        config.ssl = self._context
-        return config
+            await self.server.stop(_GRACE)
 
 
 class _Watch(Service):

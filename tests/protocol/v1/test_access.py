@@ -15,7 +15,7 @@ from ganger.assembly.tokens import TokenFile
 from ganger.core.errors import BadInput, Conflict
 from ganger.faces.http.grants import Need
 from ganger.faces.http.limits import PLAIN_LIMITS
-from ganger.faces.http.sockets import WEBSOCKET
+from ganger.faces.http.request import WEBSOCKET
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from tests.protocol.v1.harness import Site, command, serve, story, story_in
@@ -65,7 +65,7 @@ async def knock_socket(site: Site, path: str, header: dict[str, str]) -> int:
 async def test_only_health_and_the_description_ask_for_no_token(site: Site) -> None:
     free = {path for _, path, need in rows(site) if need is Need.OPEN}
 
-    assert free == {"/health/live", "/health/ready", "/openapi.json", "/docs"}
+    assert free == {"/", "/health/live", "/health/ready", "/openapi.json", "/docs"}
 
 
 @story

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ganger.faces.http.sockets import WEBSOCKET
+from ganger.faces.http.request import WEBSOCKET
 from tests.protocol.v1.harness import Site, command, list_own_rows, story
 
 TICK = {"metadata": {"type": "command"}}

@@ -41,6 +41,14 @@ class Raw:
             length = int(told.partition(b"content-length: ")[2].partition(b"\r")[0])
             return told + await self._reader.readexactly(length)
 
+    async def line(self) -> bytes:
+        """A head without a body."""
+        return await self.until(b"\r\n\r\n")
+
+    async def until(self, mark: bytes) -> bytes:
+        async with asyncio.timeout(60):
+            return await self._reader.readuntil(mark)
+
     async def close(self) -> None:
         self._writer.close()
         await self._writer.wait_closed()
@@ -199,7 +207,7 @@ async def _somebody_waits(site: Site) -> bool:
 
 @story
 async def test_the_right_answer_to_wrong_addresses_and_methods(site: Site) -> None:
-    for path in ("/", "/v1", "/v1/", "/v1/nodes/", "/v1/odd", "/v1/nodes/1/odd", "//v1/nodes", "/v1/nodes/1/data/a/b"):
+    for path in ("/v1", "/v1/", "/v1/nodes/", "/v1/odd", "/v1/nodes/1/odd", "//v1/nodes", "/v1/nodes/1/data/a/b"):
         await site.refuse(404, "GET", path)
     reply = await site.ask("DELETE", "/v1/nodes")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")

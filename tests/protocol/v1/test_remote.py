@@ -342,7 +342,7 @@ async def test_a_wait_outlives_a_restart_of_the_server(site: Site, folder: Path)
         await site.server.service.stop()
         again = Settings(store=choose_store(folder), listen=f"127.0.0.1:{port}")
         # The socket of the first server is closed with its context; the port is free for another before that.
-        site.server.service._sock.close()
+        site.server.service.server.sock.close()
         async with open_server(again, site.engine):
             await site.finish(task)
             assert (await asyncio.wait_for(waiting, 60)).done

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ganger.faces.http.limits import PLAIN_LIMITS
-from ganger.faces.http.outlet import Outlet
+from ganger.faces.http.streams import StreamSocket
 from tests.protocol.v1.harness import PATIENCE, Site, command, serve, soon, story
 
 BUFFER = 1 << 20
@@ -139,8 +139,8 @@ def test_a_reader_that_pauses_is_written_no_more_than_a_buffer_holds_and_misses_
 
 
 def _largest_buffer() -> int:
-    outlets = [found for found in gc.get_objects() if type(found) is Outlet]
-    return max(outlet.get_write_buffer_size() for outlet in outlets)
+    sockets = [found for found in gc.get_objects() if type(found) is StreamSocket]
+    return max(found.unsent for found in sockets)
 
 
 async def _somebody_waits_for_room() -> bool:

@@ -12,9 +12,8 @@ import msgspec
 
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import TEXT, Answer, Reply
-from ganger.faces.http.request import Request
+from ganger.faces.http.request import WEBSOCKET, Request
 from ganger.faces.http.routes import Route
-from ganger.faces.http.sockets import WEBSOCKET
 
 PATH: Final = "/openapi.json"
 PAGE: Final = "/docs"

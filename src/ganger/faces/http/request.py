@@ -1,68 +1,155 @@
-"""A request as an endpoint sees it: who asks, for what, with which parameters, and a body that is bounded."""
+"""A request as an endpoint sees it: who asks, for what, with which parameters, and a body that is bounded.
+
+The connection puts in what arrives, the endpoint takes it out. What nobody has taken yet is bounded too: beyond that
+the connection reads no more, and its client waits.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from ganger.core.errors import BadInput, PayloadTooLarge, TooSlow
 from ganger.faces.http.grants import Grant
 from ganger.faces.http.limits import HttpLimits
-from ganger.faces.http.sockets import WEBSOCKET
 
-Receive = Callable[[], Awaitable[Any]]
+WEBSOCKET: Final = "WEBSOCKET"
+"""The method of a request that asks for a websocket; stands in the table of routes where others have theirs."""
+
 _MOST_PARAMETERS: Final = 100
 _DRAINED: Final = 1 << 20
 _DRAIN_SECONDS: Final = 0.5
-ARRIVED: Final = "ganger.arrived"
-"""In the scope of a request: when its head was whole, by the clock of the loop."""
-LET_IN: Final = "ganger.let_in"
-"""In the scope of a request that came to a server that is behind, which had room for it."""
-WHOLE: Final = "ganger.whole"
-"""In the scope of a request all of which has arrived: nothing of it has to be waited for."""
+_WAITING: Final = 1 << 16
+"""So many bytes wait for the endpoint before nothing more is read."""
 
 
 class ClientGone(Exception):
     """Nobody waits for the answer any more."""
 
 
+class Flow(Protocol):
+    """What a request asks of its connection."""
+
+    def pause(self) -> None:
+        """Read no more for now."""
+
+    def resume(self) -> None:
+        """Read on."""
+
+    def invite(self) -> None:
+        """Say that the body is wanted, if the client waits to hear that."""
+
+
+class Head(NamedTuple):
+    """What stands before the body. `arrived` is when it was whole, by the clock of the loop."""
+
+    method: str
+    path: bytes
+    query: bytes
+    headers: dict[bytes, bytes]
+    peer: str
+    arrived: float
+    keep_alive: bool = True
+    chunked: bool = True
+    """May the answer be sent in chunks?"""
+
+
 class Request:
     """One request. `values` are the parts of the path that the route leaves open."""
 
-    __slots__ = ("_done", "_limits", "_receive", "_scope", "_whole", "grant", "headers", "method", "query", "values")
+    __slots__ = (
+        "_ended", "_flow", "_gone", "_left", "_limits", "_lost", "_news", "_paused", "_pieces", "_size", "_whole",
+        "grant", "head", "headers", "let_in", "method", "query", "values",
+    )  # fmt: skip
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, limits: HttpLimits) -> None:
-        self.method: str = scope["method"] if scope["type"] == "http" else WEBSOCKET
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+    def __init__(self, head: Head, limits: HttpLimits, flow: Flow) -> None:
+        self.head = head
+        self.method = head.method
+        self.headers = head.headers
         self.values: dict[str, str] = {}
         self.query: dict[str, str] = {}
         self.grant: Grant = Grant("", "", frozenset())
-        self._scope = scope
-        self._receive = receive
+        self.let_in = False
+        """It came to a server that is behind, which had room for it."""
         self._limits = limits
+        self._flow = flow
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._ended = self._lost = self._paused = False
+        self._news: asyncio.Future[None] | None = None
+        self._gone: asyncio.Future[None] | None = None
         self._whole: bytes | None = None
-        self._done = self.headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in self.headers
+
+    def feed(self, data: bytes) -> None:
+        """More of the body has come."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > _WAITING and not self._paused:
+            self._paused = True
+            self._flow.pause()
+        self._tell()
+
+    def end(self) -> None:
+        """All of it has come."""
+        self._ended = True
+        self._tell()
+
+    def lose(self) -> None:
+        """The client is gone."""
+        self._lost = True
+        self._tell()
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    @property
+    def gone(self) -> "asyncio.Future[None]":
+        """Is done when the client has gone."""
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+            if self._lost:
+                self._gone.set_result(None)
+        return self._gone
 
     @property
     def unread(self) -> bool:
         """May the client still be sending a body that nobody has read?"""
-        return not self._done and WHOLE not in self._scope
+        return not self._ended
+
+    async def _next(self) -> bytes:
+        """The next piece of the body; nothing when all of it was there. ClientGone."""
+        if not self._pieces and not self._ended:
+            self._flow.invite()
+        while not self._pieces:
+            if self._ended:
+                return b""
+            if self._lost:
+                raise ClientGone
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        piece = self._pieces.popleft()
+        self._size -= len(piece)
+        if self._paused and self._size <= _WAITING // 2:
+            self._paused = False
+            self._flow.resume()
+        return piece
 
     async def drain(self) -> None:
         """Take in the rest of a small body: a connection that is closed on unread bytes takes its answer with it."""
         left = _DRAINED
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self._done and left > 0:
-                    message = await self._receive()
-                    left -= len(message.get("body", b""))
-                    self._done = not message.get("more_body", False)
+                while left > 0 and (piece := await self._next()):
+                    left -= len(piece)
 
     async def load(self) -> None:
-        """Read the body ahead: whoever watches for the client's end from now on would take it away."""
-        if not self._done:
-            self._whole = await self.body()
+        """Read the body ahead: a client that waits is only watched from then on."""
+        self._whole = await self.body()
 
     async def body(self) -> bytes:
         """All of the body; PayloadTooLarge or TooSlow if it is more, or slower, than the limits allow."""
@@ -71,43 +158,38 @@ class Request:
         said = self.headers.get(b"content-length", b"0")
         if said.isdigit() and int(said) > self._limits.body:
             raise _too_large(self._limits.body)
-        if WHOLE in self._scope:
-            return await self._read()
+        if self._ended:
+            return await self._join()
         try:
             async with asyncio.timeout(self._limits.body_time):
-                return await self._read()
+                return await self._join()
         except TimeoutError:
             raise TooSlow(f"the body did not arrive within {self._limits.body_time:g} s") from None
+
+    async def _join(self) -> bytes:
+        pieces, size = [], 0
+        while piece := await self._next():
+            pieces.append(piece)
+            size += len(piece)
+            if size > self._limits.body:
+                raise _too_large(self._limits.body)
+        return b"".join(pieces)
 
     async def pieces(self, most: int, patience: float) -> AsyncGenerator[bytes, None]:
         """The body as it comes, never whole. PayloadTooLarge beyond `most`; TooSlow if nothing comes for so long."""
         size = 0
-        while not self._done:
+        while True:
             try:
                 async with asyncio.timeout(patience):
-                    message = await self._receive()
+                    piece = await self._next()
             except TimeoutError:
                 raise TooSlow(f"nothing of the body arrived for {patience:g} s") from None
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            size += len(message["body"])
+            if not piece:
+                return
+            size += len(piece)
             if size > most:
                 raise _too_large(most)
-            self._done = not message["more_body"]
-            yield message["body"]
-
-    async def _read(self) -> bytes:
-        pieces, size = [], 0
-        while not self._done:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            pieces.append(message["body"])
-            size += len(message["body"])
-            if size > self._limits.body:
-                raise _too_large(self._limits.body)
-            self._done = not message["more_body"]
-        return b"".join(pieces)
+            yield piece
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

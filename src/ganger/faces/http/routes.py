@@ -11,11 +11,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ganger.core.errors import BadInput, NotFound, WrongMethod
-from ganger.faces.http.express import Express, Serve
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import JSON, Answer
-from ganger.faces.http.request import Request
-from ganger.faces.http.sockets import WEBSOCKET
+from ganger.faces.http.request import WEBSOCKET, Request
 
 Endpoint = Callable[[Request], Awaitable[Answer]]
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -27,8 +25,7 @@ class Route(NamedTuple):
     `family`: an attempt may use it with its own token, and the endpoint sees to it that it stays in its family.
     `body` and `answer` are the types of what is sent and what is answered; `status` and `kind` are those of a success.
     `asks` is the type of a question that is JSON in the parameter `ask`. `also`: other successes, without a body.
-    `express` is a shorter way to the same, for what is plain and small. `texts` say what each parameter means, and each
-    open part of the path by its name in braces.
+    `texts` say what each parameter means, and each open part of the path by its name in braces.
     """
 
     method: str
@@ -45,7 +42,6 @@ class Route(NamedTuple):
     family: bool = False
     asks: Any = None
     also: tuple[int, ...] = ()
-    express: Serve | None = None
     texts: Mapping[str, str] = _NO_TEXTS
 
 
@@ -70,9 +66,6 @@ class Table:
         self.rows = tuple(routes)
         self._top = _Place()
         self._whole = {(row.method, row.path.encode()): row for row in self.rows if "{" not in row.path}
-        self._express = {
-            place: Express(row.path, row.need, row.express) for place, row in self._whole.items() if row.express
-        }
         for route in self.rows:
             self._add(route)
 
@@ -91,10 +84,6 @@ class Table:
     def find_whole(self, method: str, raw_path: bytes) -> Route | None:
         """The route, if it is one whose path has no open parts."""
         return self._whole.get((method, raw_path))
-
-    def find_express(self, method: str, raw_path: bytes) -> Express | None:
-        """The short way to that address, if there is one."""
-        return self._express.get((method, raw_path))
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """The route, and what stands in the open parts of its path. Raises NotFound, WrongMethod."""

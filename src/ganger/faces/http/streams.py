@@ -1,7 +1,6 @@
 """Websockets whose messages are streams: what comes is handed on frame by piece of a frame, and so is what goes.
 
-The websockets of the server itself hand over a message when it is whole. A message may be a payload of any size here,
-so this connection takes the place of theirs at the addresses that ask for it.
+A message may be a payload of any size, so nobody waits until it is whole.
 
 What can go wrong, and why this is right:
 
@@ -15,14 +14,16 @@ What can go wrong, and why this is right:
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from ganger.core.errors import BadInput, GangerError, NotAllowed, NotFound
+from ganger.faces.http.hub import Hub
 from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.request import ClientGone
+from ganger.faces.http.sending import write_reply
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Control, Decoder, Opcode, Piece, Violation
@@ -34,27 +35,25 @@ _WAITING: Final = 1 << 20
 _COPIED: Final = 1 << 15
 _LINGER: Final = 2.0
 _MISSED: Final = 3
-_REASONS: Final = {400: b"Bad Request", 403: b"Forbidden", 404: b"Not Found"}
 
 
 class StreamSocket(asyncio.Protocol):
-    """One connection, made where the server makes its own. `receive` says what comes, `pieces` or `text` takes it.
+    """A connection that has become a websocket. `receive` says what comes, `pieces` or `text` takes it.
 
     `protocol` is the subprotocol that was agreed upon, `goodbye` the code with which the client has closed. `ear` is
     offered each message that comes whole while `receive` waits for one; if it says True it has dealt with it, and
     nobody is woken. It must not raise.
     """
 
-    plan: "StreamPlan"
-
-    def __init__(self, config: Any, server_state: Any, app_state: Any) -> None:
+    def __init__(self, plan: "StreamPlan", hub: Hub) -> None:
+        self.plan = plan
         self.stopping = False
         self.peer = ""
         self.protocol: bytes | None = None
         self.goodbye: int | None = None
         self.ear: Callable[[Opcode, bytes], bool] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._state = server_state
+        self._loop = hub.loop
+        self._hub = hub
         self._decoder: Decoder | None = None
         self._arrived: deque[Piece] = deque()
         self._waiting = 0
@@ -68,27 +67,27 @@ class StreamSocket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._write_whole = getattr(transport, "write_whole", self._transport.write)
         self.peer = str((transport.get_extra_info("peername") or ("",))[0])
-        self._state.connections.add(self)
+        self._hub.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._state.connections.discard(self)
+        self._hub.connections.discard(self)
         for timer in self._timers.values():
             timer.cancel()
         self._end()
 
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
-        if self._decoder is None:
-            self._open(data)
-        else:
+        if self._decoder is not None:
             self._take(self._decoder, data)
 
     def shutdown(self) -> None:
         """The server stops: the endpoint is told, and closes."""
         self.stopping = self._deaf = True
         self._end()
+
+    def abort(self) -> None:
+        self._transport.abort()
 
     def _end(self) -> None:
         self._ended = True
@@ -99,32 +98,24 @@ class StreamSocket(asyncio.Protocol):
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    def _open(self, head: bytes) -> None:
-        """The server hands over the head of the request as it came."""
-        path, headers = _read_head(head)
+    def open(self, headers: Mapping[bytes, bytes], endpoint: "StreamEndpoint | None", rest: bytes) -> None:
+        """Answer the request for a websocket, and let the endpoint serve it. `rest` has come behind the head."""
         try:
             self.plan.check(headers)
-            endpoint = self.plan.find(path)
             if endpoint is None:
                 raise NotFound("nothing is here; /docs lists the addresses of this server")
             self.protocol = choose_protocol(headers, self.plan.protocols)
             answer = answer_handshake(headers, self.protocol)
         except GangerError as error:
-            self._refuse(error)
+            self._transport.write(write_reply(answer_error(error), close=True))
+            self._transport.close()
             return
         self._decoder = Decoder(self.plan.largest)
         self._transport.write(answer)
-        task = self._loop.create_task(self._serve(endpoint))
-        self._state.tasks.add(task)
-        task.add_done_callback(self._state.tasks.discard)
+        self._hub.spawn(self._serve(endpoint))
         self._ping()
-
-    def _refuse(self, error: GangerError) -> None:
-        reply = answer_error(error)
-        lines = [b"HTTP/1.1 %d %b" % (reply.status, _REASONS.get(reply.status, b"Error")), b"connection: close"]
-        lines += [b"%b: %b" % header for header in reply.head()]
-        self._transport.write(b"\r\n".join([*lines, b"", reply.body]))
-        self._transport.close()
+        if rest:
+            self.data_received(rest)
 
     async def _serve(self, endpoint: "StreamEndpoint") -> None:
         try:
@@ -243,11 +234,16 @@ class StreamSocket(asyncio.Protocol):
         """Is nobody in the middle of a message, and is there room?"""
         return not self._sending.locked() and self._room.is_set()
 
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait for the client."""
+        return self._transport.get_write_buffer_size()
+
     def send_now(self, frame: bytes) -> None:
         """A frame that is a message, as it goes on the wire, if the connection `is_free`. ClientGone if it is gone."""
         if self._ended or self._closing:
             raise ClientGone
-        self._write_whole(frame)
+        self._transport.write(frame)
 
     async def send_binary(self, content: AsyncIterator[bytes]) -> None:
         """One binary message, a frame for each piece, as fast as the client takes them. ClientGone if it is gone."""
@@ -325,7 +321,7 @@ class StreamPlan(NamedTuple):
     protocols: frozenset[bytes] = frozenset()
     telemetry: Telemetry = SILENT
 
-    def check(self, headers: dict[bytes, bytes]) -> None:
+    def check(self, headers: Mapping[bytes, bytes]) -> None:
         """A browser says from which page a websocket is opened: only those of this server may."""
         if self.hosts is None:
             return
@@ -334,9 +330,6 @@ class StreamPlan(NamedTuple):
         for address in named:
             if _name_host(address) not in self.hosts:
                 raise NotAllowed(f"this server is not called {address!r:.80}: see the setting hosts")
-
-    def bind(self) -> type[StreamSocket]:
-        return type("StreamSocket", (StreamSocket,), {"plan": self})
 
 
 def _frame(opcode: Opcode, data: bytes, *, fin: bool) -> tuple[bytes, ...]:
@@ -352,9 +345,3 @@ def _name_host(address: str) -> str:
     except ValueError:
         raise BadInput("the header Host or Origin is no address") from None
     return f"[{name}]" if ":" in name else name
-
-
-def _read_head(head: bytes) -> tuple[str, dict[bytes, bytes]]:
-    first, *lines = head.split(b"\r\n")
-    headers = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    return first.split(b" ")[1].partition(b"?")[0].decode("latin-1"), headers

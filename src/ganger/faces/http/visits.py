@@ -6,13 +6,12 @@ told to stop: each of them must end the wait, and nothing else may be left of it
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ganger.core.errors import GangerError, NotAuthenticated, StoreUnavailable, TooManyRequests
 from ganger.faces.http.grants import Grant, Keeper
-from ganger.faces.http.request import ClientGone, Receive
+from ganger.faces.http.request import ClientGone
 
-_GONE: Final = frozenset({"http.disconnect", "websocket.disconnect"})
 T = TypeVar("T")
 
 
@@ -28,15 +27,15 @@ class Visits:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def attend(self, work: Coroutine[Any, Any, T], grant: Grant, receive: Receive) -> T:
+    async def attend(self, work: Coroutine[Any, Any, T], grant: Grant, gone: "asyncio.Future[None]") -> T:
         """The outcome of the work; ClientGone if the client went first; the error with which it was sent home."""
         if (refusal := self._refusal()) is not None:
             work.close()
             raise refusal
         home: asyncio.Future[GangerError] = asyncio.get_running_loop().create_future()
         self._open[home] = grant
-        doing, going = asyncio.ensure_future(work), asyncio.ensure_future(_watch(receive))
-        ends: list[asyncio.Future[Any]] = [doing, going, home]
+        doing = asyncio.ensure_future(work)
+        ends: list[asyncio.Future[Any]] = [doing, gone, home]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
@@ -46,7 +45,7 @@ class Visits:
             raise ClientGone
         finally:
             del self._open[home]
-            await _end(doing, going)
+            await _end(doing)
 
     def _refusal(self) -> GangerError | None:
         if self._closed:
@@ -72,17 +71,9 @@ def _closing() -> GangerError:
     return StoreUnavailable("the server is stopping; ask again in a moment")
 
 
-async def _watch(receive: Receive) -> None:
-    """Returns when the client has gone; whatever else it sends is dropped."""
-    while (await receive())["type"] not in _GONE:
-        pass
-
-
-async def _end(*tasks: "asyncio.Future[Any]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            # Its error is that of the request, or of nobody: a client that is gone is told nothing.
-            task.exception()
+async def _end(task: "asyncio.Future[Any]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        # Its error is that of the request, or of nobody: a client that is gone is told nothing.
+        task.exception()

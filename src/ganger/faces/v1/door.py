@@ -2,12 +2,11 @@
 
 from ganger.faces.http.grants import Need
 from ganger.faces.http.reply import BYTES, EVENT_STREAM
+from ganger.faces.http.request import WEBSOCKET
 from ganger.faces.http.routes import Route, word
-from ganger.faces.http.sockets import WEBSOCKET
 from ganger.faces.v1 import data, events, graph, logs, nodes
 from ganger.faces.v1.actions import Actions
 from ganger.faces.v1.backend import Backend
-from ganger.faces.v1.plain import PlainNodes
 from ganger.faces.v1.queues import list_queue_routes
 from ganger.faces.v1.reports import Reports
 from ganger.faces.v1.scheduler import Scheduler
@@ -36,7 +35,6 @@ def _node_routes(backend: Backend) -> list[Route]:
         Route(
             "POST", "/v1/nodes", Need.SUBMIT, of.add, "Add nodes, all or none",
             body=list[NodeIn] | NodeIn, answer=list[shapes.NewNode], status=201, family=True,
-            express=PlainNodes(backend).add,
         ),
         Route(
             "GET", "/v1/nodes", Need.READ, of.list_nodes, "List nodes",
