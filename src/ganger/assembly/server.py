@@ -4,12 +4,12 @@ import asyncio
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import uvicorn
 
@@ -36,6 +36,7 @@ from ganger.engine.figures import Meter
 from ganger.engine.schedules import Scheduler
 from ganger.engine.upkeep import keep_up
 from ganger.faces.http.door import HttpDoor
+from ganger.faces.http.gate import Gate
 from ganger.faces.http.health import list_health_routes
 from ganger.faces.http.limits import PLAIN_LIMITS, HttpLimits
 from ganger.faces.http.metrics import list_metric_routes
@@ -91,7 +92,7 @@ async def open_server(
     Raises BadInput for an address that is not safe (see `insecure`), Conflict if it is taken, StoreError.
     """
     clock, context = SystemClock(), _load_tls(settings)
-    limits = limits._replace(rate=_read_rate(settings.rate) or limits.rate)
+    limits = _read_limits(settings, limits)
     async with AsyncExitStack() as stack:
         if sock is None:
             sock = stack.enter_context(bind_server(settings, insecure=insecure))
@@ -142,10 +143,16 @@ async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> 
         yield engine
 
 
-def _read_rate(text: str) -> float:
+def _read_limits(settings: Settings, usual: HttpLimits) -> HttpLimits:
+    rate = _read_number(settings.rate, "rate", "requests a second")
+    of_address = _read_number(settings.address_connections, "address_connections", "connections")
+    return usual._replace(rate=float(rate) or usual.rate, of_address=of_address or usual.of_address)
+
+
+def _read_number(text: str, setting: str, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 8):
-        raise BadInput(f"rate is {text!r:.40}; give whole requests a second, or 0 for any number", field="rate")
-    return float(text)
+        raise BadInput(f"{setting} is {text!r:.40}; give whole {what}, or 0 for the default", field=setting)
+    return int(text)
 
 
 def _load_tls(settings: Settings) -> ssl.SSLContext | None:
@@ -192,19 +199,35 @@ def _make_sign(settings: Settings) -> Sign:
 
 
 class _Uvicorn(uvicorn.Server):
-    """A server that leaves signals to the program around it, and says when it listens."""
+    """A server that leaves signals to the program around it, lets connections in by its gate, and says when it does."""
 
-    def __init__(self, config: uvicorn.Config, up: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, up: asyncio.Event, limits: HttpLimits, telemetry: Telemetry) -> None:
         super().__init__(config)
         self._up = up
+        self._limits = limits
+        self._telemetry = telemetry
+        self._gates: list[Gate] = []
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        tls, limits, telemetry = self.config.ssl, self._limits, self._telemetry
+        self._gates = [Gate(sock, self._make_protocol, tls, limits, telemetry) for sock in sockets or ()]
+        for gate in self._gates:
+            gate.open()
         self._up.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for gate in self._gates:
+            gate.close()
+        await super().shutdown(sockets)
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        make = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+        return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
 
 class HttpService(Service):
@@ -231,7 +254,7 @@ class HttpService(Service):
         self._context = context
 
     async def run(self) -> None:
-        server = _Uvicorn(self._configure(), self.up)
+        server = _Uvicorn(self._configure(), self.up, self._limits, self._telemetry)
         serving = asyncio.ensure_future(server.serve([self._sock.dup()]))
         draining = asyncio.ensure_future(self.draining.wait())
         try:
@@ -259,7 +282,6 @@ class HttpService(Service):
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=self._limits.connections,
             timeout_keep_alive=self._limits.idle,
             timeout_graceful_shutdown=_GRACE,
         )

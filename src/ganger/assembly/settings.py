@@ -89,6 +89,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: str = "0"
     """How many requests a second one token may make that has no rate of its own; 0 means any number."""
 
+    address_connections: str = "0"
+    """How many connections one address may have to the server, a proxy's among them; 0 means 4096, and never more than
+    half of what the server can have in all."""
+
     webhook_hosts: str = ""
     """Hosts, or host:port, with commas between them, that webhooks may reach without TLS or at private addresses."""
 

@@ -156,7 +156,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Has the connection nothing else to do, and does it stay open?"""
         idle = self.cycle is None or self.cycle.response_complete
         lasting = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
-        return idle and lasting and not self.flow.write_paused and len(self.connections) < self.limits.connections
+        return idle and lasting and not self.flow.write_paused
 
     def on_body(self, body: bytes) -> None:
         if self._ride is None:
