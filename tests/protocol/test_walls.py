@@ -262,14 +262,14 @@ async def test_an_attempt_has_nothing_of_another_queue_or_kind_run(site: Site, f
     ).ids
     probe = encode(ConditionSpec(CommandExits(["id"])))
     header = tokens.attempt(world)
-    for json in (
+    for body in (
         engine_task(world, queue=other),
         engine_task(world, kind=Kind.FUNCTION, spec=b'{"path":"os:system"}'),
         engine_task(world, kind="plugin:P"),
         engine_task(world, parents=()),
         engine_task(world, kind=Kind.CONDITION, spec=probe, queue=other),
     ):
-        await refuse(world, find_row(site, "/v1/engine/submit"), Ask("/v1/engine/submit", json), header)
+        await refuse(world, find_row(site, "/v1/engine/submit"), Ask("/v1/engine/submit", body), header)
     for edit in (Edit(far, change=Change(spec=b'{"argv":["id"]}')), Edit(far, kill=True), Edit(far, remove=True)):
         await refuse(world, find_row(site, "/v1/engine/edits"), Ask("/v1/engine/edits", edits(edit)), header)
     path = f"/v1/nodes/{far}"

@@ -307,7 +307,7 @@ class _Bench(NamedTuple):
     def _plan_functions(self, told: Mapping[str, str], settings: Settings) -> FunctionOptions:
         """How functions run: in the environment of commands, with what the settings pass on."""
         wishes, home = self.wishes, self._home().environment
-        environment = {**home, **told, **self.options.environment, **find_passed(settings)}
+        environment = {**home, **find_passed(settings), **told, **self.options.environment}
         allow = (*wishes.functions.allow, *split_names(settings.allow))
         return replace(
             wishes.functions, folder=self.folder.path / FUNCTIONS, processes=wishes.processes, paths=wishes.paths,

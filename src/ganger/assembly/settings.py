@@ -264,7 +264,8 @@ def find_inherited(environment: Mapping[str, str] | None = None) -> bool:
 
 def find_passed(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """What functions find in their environment because the setting `pass_env` names it."""
-    given, patterns = os.environ if environment is None else environment, split_names(settings.pass_env)
+    given = _strip(os.environ if environment is None else environment, _SECRET)
+    patterns = split_names(settings.pass_env)
     return {name: value for name, value in given.items() if any(fnmatchcase(name, one) for one in patterns)}
 
 
@@ -280,9 +281,14 @@ def find_surroundings() -> dict[str, str]:
 
 def find_harmless(*, token: bool = False) -> dict[str, str]:
     """The same for a process that imports code of users: without passwords, and without our token if it needs none."""
+    return _strip(os.environ, _SECRET - ({"token"} if token else set()))
+
+
+def _strip(environment: Mapping[str, str], secret: Iterable[str]) -> dict[str, str]:
+    """The environment without these settings of our own, and without passwords in addresses of ours."""
     addresses = {PREFIX + name.upper() for name in ("store", "read_url", "url")}
-    hidden = {PREFIX + name.upper() for name in _SECRET - ({"token"} if token else set())}
-    given = {name: value for name, value in os.environ.items() if name not in hidden}
+    hidden = {PREFIX + name.upper() for name in secret}
+    given = {name: value for name, value in environment.items() if name not in hidden}
     return {name: strip_password(value) if name in addresses else value for name, value in given.items()}
 
 
