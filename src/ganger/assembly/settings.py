@@ -263,9 +263,13 @@ def find_inherited(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def find_passed(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What functions find in their environment because the setting `pass_env` names it."""
-    given = _strip(os.environ if environment is None else environment, _SECRET)
+    """What functions find in their environment because the setting `pass_env` names it.
+
+    Secrets of our own must be named in full: nobody who writes a pattern means those.
+    """
     patterns = split_names(settings.pass_env)
+    unnamed = {name for name in _SECRET if PREFIX + name.upper() not in patterns}
+    given = _strip(os.environ if environment is None else environment, unnamed)
     return {name: value for name, value in given.items() if any(fnmatchcase(name, one) for one in patterns)}
 
 

@@ -77,3 +77,4 @@ def test_a_pattern_of_variables_for_functions_passes_no_password_on() -> None:
     passed = find_passed(Settings(pass_env="GANGER_*, AWS_*"), {**given, "AWS_REGION": "here", "OTHER": "x"})
 
     assert passed == {"GANGER_STORE": PLAIN, "GANGER_READ_URL": PLAIN, "AWS_REGION": "here"}
+    assert find_passed(Settings(pass_env="GANGER_TOKEN"), given) == {"GANGER_TOKEN": "hidden"}
