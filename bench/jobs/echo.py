@@ -56,7 +56,7 @@ async def _listen(sock: socket.socket) -> None:
     streams = StreamPlan(lambda path: serve, lambda path: True, None, PLAIN_LIMITS, _LARGEST)
     visits = Visits(_Nobody(), 1)
     door = HttpDoor(Table([]), _Nobody(), SystemClock(), visits, hosts=None, limits=PLAIN_LIMITS)
-    await HttpServer(door, SystemClock(), streams, sock).start()
+    HttpServer(door, SystemClock(), streams, sock).start()
     await asyncio.Event().wait()
 
 

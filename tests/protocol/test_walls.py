@@ -6,6 +6,7 @@ with every token that it is not for, which must be refused and leave everything 
 is for, which must be served: so a refusal is no accident. A row of this sort without a question fails the test.
 """
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
@@ -17,18 +18,20 @@ import msgspec
 from ganger.assembly.key import open_key
 from ganger.core.clock import Wall
 from ganger.core.graph import Edge
+from ganger.core.node import Registration
+from ganger.core.outcome import Succeed
 from ganger.core.queue import Policy
 from ganger.core.schedule import QUEUE as SCHEDULES
-from ganger.core.task import Kind, NewTask
+from ganger.core.task import Claimed, Kind, NewTask
 from ganger.core.token import make_token
 from ganger.engine.schedules import Schedules
-from ganger.engine.store import Change, Edit, QueueChange
+from ganger.engine.store import Change, Claim, Edit, QueueChange
 from ganger.faces.http.grants import Need
 from ganger.faces.http.request import WEBSOCKET
 from ganger.faces.http.routes import Route
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
-from ganger.wire.specs import CommandExits, CommandSpec, ConditionSpec, encode
+from ganger.wire.specs import CommandExits, CommandSpec, ConditionSpec, FunctionSpec, encode
 from ganger.wire.v1 import remote
 from tests.protocol.doors import find_own
 from tests.protocol.v1.harness import Site, command, story_in
@@ -99,7 +102,10 @@ class Tokens:
         return self._made[scope]
 
     def attempt(self, world: World) -> dict[str, str]:
-        return bearer(make_token(self._key, world.held.id, world.held.fence))
+        return self.of(world.held)
+
+    def of(self, held: Claimed) -> dict[str, str]:
+        return bearer(make_token(self._key, held.id, held.fence))
 
 
 async def send(site: Site, method: str, ask: Ask, header: dict[str, str], *, secret: str = SECRET) -> httpx2.Response:
@@ -123,8 +129,9 @@ async def refuse(world: World, row: Route, ask: Ask, header: dict[str, str], *, 
 @story_in
 async def test_every_row_that_is_for_some_alone_has_its_question(site: Site, folder: Path) -> None:
     assert folder.name
-    asked = {path for _, path in QUESTIONS} | UNGUESSABLE | OF_MONGODB
-    missing = [(row.method, row.path) for row in rows(site) if limited(row) and row.path not in asked]
+    elsewhere = UNGUESSABLE | OF_MONGODB
+    wanted = [(row.method, row.path) for row in rows(site) if limited(row) and row.path not in elsewhere]
+    missing = [row for row in wanted if row not in QUESTIONS]
 
     assert not missing, "say in QUESTIONS how these are asked for what belongs to others"
     assert set(QUESTIONS) <= {(row.method, row.path) for row in rows(site) if limited(row)}
@@ -255,19 +262,110 @@ async def test_an_attempt_has_nothing_of_another_queue_or_kind_run(site: Site, f
     ).ids
     probe = encode(ConditionSpec(CommandExits(["id"])))
     header = tokens.attempt(world)
-    for json in (
+    for body in (
         engine_task(world, queue=other),
         engine_task(world, kind=Kind.FUNCTION, spec=b'{"path":"os:system"}'),
         engine_task(world, kind="plugin:P"),
         engine_task(world, parents=()),
         engine_task(world, kind=Kind.CONDITION, spec=probe, queue=other),
     ):
-        await refuse(world, find_row(site, "/v1/engine/submit"), Ask("/v1/engine/submit", json), header)
+        await refuse(world, find_row(site, "/v1/engine/submit"), Ask("/v1/engine/submit", body), header)
     for edit in (Edit(far, change=Change(spec=b'{"argv":["id"]}')), Edit(far, kill=True), Edit(far, remove=True)):
         await refuse(world, find_row(site, "/v1/engine/edits"), Ask("/v1/engine/edits", edits(edit)), header)
     path = f"/v1/nodes/{far}"
     for method, ask in (("PATCH", Ask(path, {"data": {"args": ["x"]}})), ("DELETE", Ask(path))):
         assert (await send(site, method, ask, header)).status_code == 403
+
+
+async def claim_function(world: World) -> Claimed:
+    """An attempt of a function in the world's queue."""
+    engine = world.site.engine
+    said = Registration("of functions", SECRET, 5, queues=(MINE,), kinds=(Kind.FUNCTION,))
+    node = (await engine.nodes.register(said)).id
+    (task,) = (await engine.submit([NewTask(world.queue, Kind.FUNCTION, encode(FunctionSpec("a:b")))])).ids
+    (claimed,) = await engine.claim(Claim(node, ids=(task,)))
+    await engine.start([claimed.lease])
+    return claimed
+
+
+def take_result(task: int) -> bytes:
+    return encode(FunctionSpec("a:b", [{"deep": [{"$task": int(task)}]}]))
+
+
+@story_in
+async def test_no_result_of_another_family_becomes_an_argument_of_what_an_attempt_adds(
+    site: Site, folder: Path
+) -> None:
+    tokens, world = Tokens(site, folder), await open_world(site)
+    own = await claim_function(world)
+    header = tokens.of(own)
+    plain = NewTask(world.queue, Kind.FUNCTION, encode(FunctionSpec("a:b")), parents=(Edge(own.id),))
+    (child,) = (await site.engine.submit([plain])).ids
+    bad, good = take_result(world.above), take_result(child)
+
+    def ask(spec: bytes) -> list[tuple[str, Ask]]:
+        body = {"metadata": {"type": "function", "parent": str(own.id)}, "data": json.loads(spec)}
+        new = remote.SubmitIn([plain._replace(spec=spec)])
+        return [
+            ("POST", Ask("/v1/engine/submit", msgspec.to_builtins(new))),
+            ("POST", Ask("/v1/engine/edits", edits(Edit(child, change=Change(spec=spec))))),
+            ("POST", Ask("/v1/nodes", [body])),
+            ("PATCH", Ask(f"/v1/nodes/{child}", {"data": {"args": json.loads(spec)["args"]}})),
+            ("PUT", Ask(f"/v1/nodes/{child}/data/args", {"value": json.loads(spec)["args"]})),
+        ]
+
+    for method, one in ask(bad):
+        reply = await send(site, method, one, header)
+        assert (reply.status_code, world.marker in reply.text) == (403, False), (one, reply.text)
+    for method, one in ask(good):
+        assert (await send(site, method, one, header)).status_code < 300, one
+
+
+@story_in
+async def test_a_token_for_one_queue_takes_no_results_of_another_as_arguments(site: Site, folder: Path) -> None:
+    tokens, world = Tokens(site, folder), await open_world(site)
+    other = (await site.engine.queues.named(OTHER)).id
+    plain = NewTask(other, Kind.FUNCTION, encode(FunctionSpec("a:b")))
+    (own,) = (await site.engine.submit([plain])).ids
+    args = json.loads(take_result(world.above))["args"]
+    written = {"metadata": {"type": "function", "queue": OTHER}, "data": {"path": "a:b", "args": args}}
+    new = remote.SubmitIn([plain._replace(spec=take_result(world.above))])
+
+    def ask(name: str) -> list[tuple[str, Ask]]:
+        return [
+            ("POST", Ask("/v1/engine/submit", msgspec.to_builtins(new))),
+            ("POST", Ask("/v1/engine/edits", edits(Edit(own, change=Change(spec=take_result(world.above)))))),
+            ("POST", Ask("/v1/nodes", [written])),
+            ("PATCH", Ask(f"/v1/nodes/{own}", {"data": {"args": args}})),
+            ("POST", Ask("/v1/schedules", {"name": name, "every": 3_600_000, **written})),
+        ]
+
+    for method, one in ask("evil"):
+        assert (await send(site, method, one, tokens.scoped(f"submit:{OTHER}"))).status_code == 403, one
+    reader = site.token(f"submit:{OTHER}", "read", name="reads too")
+    for method, one in ask("good"):
+        reply = await send(site, method, one, reader)
+        assert reply.status_code < 300, (one, reply.text)
+
+
+@story_in
+async def test_an_attempt_that_has_ended_lists_nothing(site: Site, folder: Path) -> None:
+    tokens, world = Tokens(site, folder), await open_world(site)
+    ask, header = Ask(f"/v1/nodes?parent={world.task}"), tokens.attempt(world)
+    assert world.marker in (await send(site, "GET", ask, header)).text
+
+    await site.engine.settle([(world.held, Succeed())])
+
+    reply = await send(site, "GET", ask, header)
+    assert (reply.status_code >= 400, world.marker in reply.text) == (True, False), reply.text
+
+
+@story_in
+async def test_a_collection_of_another_queue_is_refused_before_it_is_looked_for(site: Site, folder: Path) -> None:
+    tokens, world = Tokens(site, folder), await open_world(site)
+    for header in (tokens.scoped(f"submit:{OTHER}"), tokens.attempt(world)):
+        reply = await send(site, "POST", Ask(f"/disbatch/tasks/{PLUGGED}/things", {"filter": {}, "params": {}}), header)
+        assert reply.status_code in (401, 403), reply.text
 
 
 def find_row(site: Site, path: str) -> Route:

@@ -18,10 +18,10 @@ LEAD = 1.0
 
 
 class Flood:
-    def __init__(self, host: str, port: int, request: bytes, connections: int) -> None:
+    def __init__(self, host: str, port: int, request: bytes, connections: int, source: str = "") -> None:
         self._request = request
         self._poll = select.epoll()
-        self._lines = {line.fileno(): line for line in (_connect(host, port) for _ in range(connections))}
+        self._lines = {line.fileno(): line for line in (_connect(host, port, source) for _ in range(connections))}
         self._free = deque(self._lines)
         self._begun: dict[int, float] = {}
         self._parts: dict[int, bytes] = {}
@@ -73,9 +73,9 @@ class Flood:
             self._free.append(number)
 
 
-def _connect(host: str, port: int) -> socket.socket:
+def _connect(host: str, port: int, source: str) -> socket.socket:
     """A connection on which the server has answered already: nothing waits to be accepted."""
-    line = socket.create_connection((host, port), timeout=SILENCE)
+    line = socket.create_connection((host, port), SILENCE, (source, 0) if source else None)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     line.sendall(f"GET /health/live HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
     answer = line.recv(1 << 16)
@@ -100,12 +100,13 @@ def summarise(flood: Flood) -> dict[str, Any]:
     }
 
 
-def main(host: str, port: str, token: str, *numbers: str) -> None:
+def main(host: str, port: str, token: str, *words: str) -> None:
+    *numbers, source = words
     nodes, connections, seconds, rate = map(float, numbers)
     body = json.dumps([{"metadata": {"type": "payload"}, "data": {"payload": "x" * 40}}] * int(nodes)).encode()
     head = f"POST /v1/nodes HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
-    flood = Flood(host, int(port), request, int(connections))
+    flood = Flood(host, int(port), request, int(connections), source)
     flood.submit(seconds, rate)
     told = json.dumps(summarise(flood))
     flood.drain()

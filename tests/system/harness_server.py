@@ -1,6 +1,7 @@
 """A server as a process of its own, and clients as processes of theirs."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,9 +23,11 @@ class Serving:
     token: str
     pid: int
 
-    def flood(self, *, nodes: int = 1, connections: int = 1, seconds: float = 1.0, rate: float = 0.0) -> dict[str, Any]:
-        """What became of the requests of a client that floods the server so."""
-        words = (str(nodes), str(connections), str(seconds), str(rate))
+    def flood(
+        self, *, nodes: int = 1, connections: int = 1, seconds: float = 1.0, rate: float = 0.0, source: str = ""
+    ) -> dict[str, Any]:
+        """What became of the requests of a client that floods the server so, from that address."""
+        words = (str(nodes), str(connections), str(seconds), str(rate), source)
         ran = subprocess.run(
             self.client("tests.system.flood", *words), cwd=ROOT, capture_output=True, text=True,
             timeout=seconds + PATIENCE, check=True,
@@ -37,13 +40,17 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Serving]:
-    """`ganger server` on a file in the folder."""
-    command = [*GANGER, "server", "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+def serving(
+    folder: Path, command: str = "server", *, files: int | None = None, **environment: str
+) -> Iterator[Serving]:
+    """`ganger server`, or `ganger up`, on a file in the folder. `files` may be open, unless it asks for more."""
+    words = [*GANGER, command, "--listen", "127.0.0.1:0"]
+    words = words if files is None else ["prlimit", f"--nofile={files}:", *words]
+    process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     assert process.stderr is not None
     try:
-        told = re.match(r"serving http://(\S+):(\d+)/v1/nodes", process.stderr.readline())
+        said = process.stderr.readline()
+        told = re.match(r"serving http://(\S+):(\d+)/v1/nodes", process.stderr.readline() if command == "up" else said)
         assert told is not None
         token = (folder / "ganger.db-admin-token").read_text().strip()
         yield Serving(told[1], told[2], token, process.pid)

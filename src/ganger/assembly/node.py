@@ -72,7 +72,8 @@ class NodeWishes:
 
     `paths` are where functions and plugins are looked for first. `plugins` False ignores queues that name one. `named`
     says what some plugins are, besides the settings. `home` is where commands run and what they find in their
-    environment; None is the home of the user.
+    environment; None is the home of the user. `files` is how many files they may have open, and functions too; None: as
+    many as this process.
     """
 
     folder: Path | None = None
@@ -83,6 +84,7 @@ class NodeWishes:
     home: Home | None = None
     upkeep: bool = True
     functions: FunctionOptions = USUAL
+    files: int | None = None
 
 
 PLAIN: Final = NodeWishes()
@@ -281,7 +283,7 @@ class _Bench(NamedTuple):
         return self.options.kinds is None or not set(kinds).isdisjoint(self.options.kinds)
 
     def _guard(self, name: str) -> Guardian:
-        post = Post(self.folder.path / name)
+        post = Post(self.folder.path / name, files=self.wishes.files)
         return Guardian(post, self.folder.epoch, self.ground.entropy, self.telemetry)
 
     def make_errands(self, told: Mapping[str, str]) -> Errands | None:
@@ -305,11 +307,11 @@ class _Bench(NamedTuple):
     def _plan_functions(self, told: Mapping[str, str], settings: Settings) -> FunctionOptions:
         """How functions run: in the environment of commands, with what the settings pass on."""
         wishes, home = self.wishes, self._home().environment
-        environment = {**home, **told, **self.options.environment, **find_passed(settings)}
+        environment = {**home, **find_passed(settings), **told, **self.options.environment}
         allow = (*wishes.functions.allow, *split_names(settings.allow))
         return replace(
             wishes.functions, folder=self.folder.path / FUNCTIONS, processes=wishes.processes, paths=wishes.paths,
-            allow=allow, environment=environment,
+            allow=allow, environment=environment, files=wishes.files,
         )  # fmt: skip
 
     def _make_functions(self, source: EngineSource, reporting: Reporting, options: FunctionOptions) -> FunctionExecutor:

@@ -87,7 +87,7 @@ async def open_server(
     Raises BadInput for an address that is not safe (see `insecure`), Conflict if it is taken, StoreError.
     """
     clock, context = SystemClock(), _load_tls(settings)
-    limits = limits._replace(rate=_read_rate(settings.rate) or limits.rate)
+    limits = _read_limits(settings, limits)
     async with AsyncExitStack() as stack:
         if sock is None:
             sock = stack.enter_context(bind_server(settings, insecure=insecure))
@@ -136,10 +136,16 @@ async def open_backend(settings: Settings, *, telemetry: Telemetry = SILENT) -> 
         yield engine
 
 
-def _read_rate(text: str) -> float:
+def _read_limits(settings: Settings, usual: HttpLimits) -> HttpLimits:
+    rate = _read_number(settings.rate, "rate", "requests a second")
+    of_address = _read_number(settings.address_connections, "address_connections", "connections")
+    return usual._replace(rate=float(rate) or usual.rate, of_address=of_address or usual.of_address)
+
+
+def _read_number(text: str, setting: str, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 8):
-        raise BadInput(f"rate is {text!r:.40}; give whole requests a second, or 0 for any number", field="rate")
-    return float(text)
+        raise BadInput(f"{setting} is {text!r:.40}; give whole {what}, or 0 for the default", field=setting)
+    return int(text)
 
 
 def _load_tls(settings: Settings) -> ssl.SSLContext | None:
@@ -202,7 +208,7 @@ class HttpService(Service):
         self.server = server
 
     async def run(self) -> None:
-        await self.server.start()
+        self.server.start()
         self.up.set()
         try:
             await self.draining.wait()

@@ -89,6 +89,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: str = "0"
     """How many requests a second one token may make that has no rate of its own; 0 means any number."""
 
+    address_connections: str = "0"
+    """How many connections one address may have to the server, a proxy's among them; 0 means 4096, and never more than
+    half of what the server can have in all."""
+
     webhook_hosts: str = ""
     """Hosts, or host:port, with commas between them, that webhooks may reach without TLS or at private addresses."""
 
@@ -259,8 +263,13 @@ def find_inherited(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def find_passed(settings: Settings, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What functions find in their environment because the setting `pass_env` names it."""
-    given, patterns = os.environ if environment is None else environment, split_names(settings.pass_env)
+    """What functions find in their environment because the setting `pass_env` names it.
+
+    Secrets of our own must be named in full: nobody who writes a pattern means those.
+    """
+    patterns = split_names(settings.pass_env)
+    unnamed = {name for name in _SECRET if PREFIX + name.upper() not in patterns}
+    given = _strip(os.environ if environment is None else environment, unnamed)
     return {name: value for name, value in given.items() if any(fnmatchcase(name, one) for one in patterns)}
 
 
@@ -276,9 +285,14 @@ def find_surroundings() -> dict[str, str]:
 
 def find_harmless(*, token: bool = False) -> dict[str, str]:
     """The same for a process that imports code of users: without passwords, and without our token if it needs none."""
+    return _strip(os.environ, _SECRET - ({"token"} if token else set()))
+
+
+def _strip(environment: Mapping[str, str], secret: Iterable[str]) -> dict[str, str]:
+    """The environment without these settings of our own, and without passwords in addresses of ours."""
     addresses = {PREFIX + name.upper() for name in ("store", "read_url", "url")}
-    hidden = {PREFIX + name.upper() for name in _SECRET - ({"token"} if token else set())}
-    given = {name: value for name, value in os.environ.items() if name not in hidden}
+    hidden = {PREFIX + name.upper() for name in secret}
+    given = {name: value for name, value in environment.items() if name not in hidden}
     return {name: strip_password(value) if name in addresses else value for name, value in given.items()}
 
 

@@ -106,13 +106,19 @@ class Doorstep:
 
     def __init__(self) -> None:
         self._number: int | None = None
+        self.files: int | None = None
 
     @contextmanager
     def bind(self, settings: "Settings", *, insecure: bool) -> Iterator[socket.socket]:
-        """The socket on which the server listens; its address stays taken until the process ends."""
+        """The socket on which the server listens; its address stays taken until the process ends.
+
+        From now on this process may have as many files open as the machine allows; `files` is how many it was before.
+        """
         from ganger.assembly.listening import bind_server
+        from ganger.runtime.descriptors import raise_files
 
         with bind_server(settings, insecure=insecure) as sock:
+            self.files = raise_files()
             self._number = os.dup(sock.fileno())
             yield sock
 
@@ -120,6 +126,9 @@ class Doorstep:
         """Put the program, as it is installed now, in the place of this process: same number, arguments and folder."""
         from ganger.assembly.listening import leave_socket
         from ganger.assembly.settings import find_surroundings
+        from ganger.runtime.descriptors import bound_files
 
+        if self.files is not None:
+            bound_files(self.files)
         left = {} if self._number is None else leave_socket(self._number)
         execute(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**find_surroundings(), **left})

@@ -188,11 +188,11 @@ async def read(engine: Engine, task: Task) -> Planned:
     return Planned(task.id, schedule, written.work, last, task.status == Status.HELD, written.owner)
 
 
-def find_filled(spec: bytes) -> QueueId | None:
-    """The queue that a schedule with this spec fills; None if it is none."""
+def find_work(spec: bytes) -> Work | None:
+    """What a schedule with this spec submits; None if it is none."""
     try:
-        return QueueId(msgspec.json.decode(spec, type=Written).work.queue)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
+        return msgspec.json.decode(spec, type=Written).work
+    except UNREADABLE:
         return None
 
 

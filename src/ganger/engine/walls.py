@@ -10,6 +10,7 @@ What can go wrong, and why this is right:
 - *It puts something elsewhere in the graph.* What it makes is behind itself or behind a child of its own, and what it
   changes is a parent, a child or itself. Whom its child may wait for is of its family as well.
 - *It learns of others by their keys.* A key that belongs to a task which is not below it is refused as taken.
+- *It has the results of others handed to a function* that it adds, as an argument: those of its family alone may be.
 - *Its schedule submits what it may not.* Schedules are made by operators.
 
 Whether the lease still holds is not asked here but by the store, in the step that writes.
@@ -28,6 +29,7 @@ from ganger.engine.descent import Descent
 from ganger.engine.family import Relatives, read_family
 from ganger.engine.queues import Queues
 from ganger.engine.store import Edit, Query, Store
+from ganger.wire.references import list_references
 from ganger.wire.specs import AfterDelay, AtTime, ConditionSpec, Expression, decode
 
 MOST: Final = 10_000
@@ -71,6 +73,7 @@ class Walls:
             _check_place(what, task, family.itself.id, below)
             await self._check_queue(what, task.queue, attempt, family.itself)
             _check_kind(what, task.kind, task.spec, family.itself)
+            _check_arguments(what, task.kind, task.spec, family)
         await self._check_keys(tasks, below)
 
     async def check_edits(self, attempt: Attempt, edits: Sequence[Edit]) -> None:
@@ -80,10 +83,10 @@ class Walls:
         for edit in edits:
             _check_kin(edit.task, known, attempt.lease)
             if edit.datum is None:
-                await self._check_edit(edit, attempt, family.itself, known)
+                await self._check_edit(edit, attempt, family, known)
 
-    async def _check_edit(self, edit: Edit, attempt: Attempt, own: Task, known: dict[TaskId, Task]) -> None:
-        changed = [known[edit.task]]
+    async def _check_edit(self, edit: Edit, attempt: Attempt, family: Relatives, known: dict[TaskId, Task]) -> None:
+        own, changed = family.itself, [known[edit.task]]
         if edit.link is not None:
             _check_kin(edit.link[0], known, attempt.lease)
         if edit.descendants:
@@ -92,6 +95,7 @@ class Walls:
         for task in changed:
             await self._check_queue(f"task {task.id}", task.queue, attempt, own)
             _check_kind(f"task {task.id}", task.kind, spec, own)
+            _check_arguments(f"task {task.id}", task.kind, spec or b"", family)
 
     async def _list_below(self, task: TaskId) -> list[Task]:
         descent = Descent(self._store, task)
@@ -146,6 +150,16 @@ def _check_kind(what: str, kind: str, spec: bytes | None, own: Task) -> None:
         return
     sort = "condition that asks about a place" if kind == Kind.CONDITION else kind
     raise NotAllowed(f"{what} is a {sort}: task {own.id} is a {own.kind}, and makes and changes its like", task=own.id)
+
+
+def _check_arguments(what: str, kind: str, spec: bytes, family: Relatives) -> None:
+    """Results that are its arguments are of the family: those it may read anyway."""
+    if strange := list_references(kind, spec) - {task.id for task in _list_all(family)}:
+        raise NotAllowed(
+            f"{what} asks for the result of task {min(strange)}, which is neither parent nor child of task "
+            f"{family.itself.id}",
+            task=min(strange),
+        )
 
 
 def _is_placeless(spec: bytes) -> bool:

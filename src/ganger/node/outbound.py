@@ -30,6 +30,9 @@ MOST_LINES: Final = 200
 """So much may come before the status that counts."""
 
 _PORTS: Final = {"https": 443, "http": 80}
+_PUBLIC: Final = ipaddress.IPv6Network("2000::/3")
+"""All that is given out of IPv6. What else there is leads to IPv4 addresses, to this place, or nowhere."""
+
 _WRAPPED: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 """IPv6 addresses that lead to an IPv4 address which is not to be seen in them at once."""
 
@@ -107,6 +110,8 @@ def check_address(address: str, rule: Rule) -> None:
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         if any(found in network for network in _WRAPPED):
+            raise _refuse(address, rule)
+        if found.ipv4_mapped is None and found not in _PUBLIC:
             raise _refuse(address, rule)
         found = found.ipv4_mapped or found
     if not found.is_global or found.is_multicast:

@@ -7,7 +7,7 @@ import pytest
 from ganger.assembly.disbatch import name_database
 from ganger.assembly.location import fill_address
 from ganger.assembly.node import _tell_store
-from ganger.assembly.settings import Settings, find_harmless, load
+from ganger.assembly.settings import Settings, find_harmless, find_passed, load
 from ganger.core.errors import BadInput
 
 PLAIN = "postgresql://ada@db/ganger"
@@ -70,3 +70,11 @@ def test_processes_that_import_code_of_users_get_no_passwords(monkeypatch: pytes
 
 def test_clients_of_disbatch_are_told_the_name_of_the_database_alone() -> None:
     assert name_database("mongodb://ada:hid/den@db/ganger") == "ganger"
+
+
+def test_a_pattern_of_variables_for_functions_passes_no_password_on() -> None:
+    given = {"GANGER_STORE": SECRET, "GANGER_READ_URL": SECRET, "GANGER_TOKEN": "hidden", "GANGER_S3_SECRET": "hidden"}
+    passed = find_passed(Settings(pass_env="GANGER_*, AWS_*"), {**given, "AWS_REGION": "here", "OTHER": "x"})
+
+    assert passed == {"GANGER_STORE": PLAIN, "GANGER_READ_URL": PLAIN, "AWS_REGION": "here"}
+    assert find_passed(Settings(pass_env="GANGER_TOKEN"), given) == {"GANGER_TOKEN": "hidden"}

@@ -108,7 +108,20 @@ def test_a_pattern_means_the_whole_name(pattern: str) -> None:
         find(f"{HERE}:plain", Allowed((pattern,)))
 
 
-@pytest.mark.parametrize("name", ["subprocess.getoutput", "reached", "partly", "sys.exit", "app.shell"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess.getoutput",
+        "reached",
+        "partly",
+        "sys.exit",
+        "app.shell",
+        "Shelf.__init__",
+        "plain.__get__",
+        "plain.__globals__.get",
+        "Shelf.__subclasses__",
+    ],
+)
 def test_an_allowed_module_is_no_way_to_what_others_define(name: str) -> None:
     with pytest.raises(NotRegistered):
         find(f"{HERE}:{name}", Allowed((f"{HERE}.*",)))

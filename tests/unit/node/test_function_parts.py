@@ -119,7 +119,7 @@ def test_what_is_given_soon_after_a_sending_waits_for_the_next(tmp_path: Path) -
 
 
 def test_a_charge_survives_the_command_line() -> None:
-    charge = Charge(1, 2, "/a note", "/spool", 3, "info", "", "mine.*\nours.do", 4, 5, 6, 7)
+    charge = Charge(1, 2, "/a note", "/spool", 3, "info", "", "mine.*\nours.do", 8, 4, 5, 6, 7)
 
     assert Charge.read(charge.words()) == charge
 

@@ -7,7 +7,8 @@ class HttpLimits(NamedTuple):
     """Sizes are bytes, times seconds.
 
     `write` is how long a client may leave an answer unread before it is cut off. `waiting` requests are answered at
-    once with 429 beyond `at_once`; those that wait for something to happen are counted apart, up to `visits`.
+    once with 429 beyond `at_once`; those that wait for something to happen are counted apart, up to `visits`. Of all
+    `connections` one address may have `of_address`.
     """
 
     head: int = 32 << 10
@@ -25,7 +26,8 @@ class HttpLimits(NamedTuple):
     """While others are refused, the loop rests for so long between two looks at its connections."""
     crowd: int = 100
     """With fewer at once nobody is refused for either: those who are there wait for each other."""
-    connections: int = 4_096
+    connections: int = 12_288
+    of_address: int = 4_096
     at_once: int = 1_000
     visits: int = 3_000
     failures: float = 20.0

@@ -1,7 +1,7 @@
 """The HTTP server: it listens on a socket, and its connections are served by a door.
 
-It is small because of what it leaves to others: the parser is httptools, TLS is the event loop's, and what is answered
-is the door's.
+It is small because of what it leaves to others: the gate lets connections in, the parser is httptools, TLS is the
+event loop's, and what is answered is the door's.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Final
 from ganger.core.clock import Clock
 from ganger.faces.http.connection import Connection
 from ganger.faces.http.door import HttpDoor
+from ganger.faces.http.gate import Gate
 from ganger.faces.http.hub import Hub
 from ganger.faces.http.streams import StreamPlan
 
@@ -29,20 +30,23 @@ class HttpServer:
         self.sock = sock
         self._tls = tls
         self._hub = Hub(clock)
-        self._server: asyncio.Server | None = None
+        self._gate: Gate | None = None
 
-    async def start(self) -> None:
-        """Listen, on a copy of the socket."""
-        sock = self.sock.dup()
-        self._server = await self._hub.loop.create_server(self._connect, sock=sock, ssl=self._tls, backlog=_BACKLOG)
+    def start(self) -> None:
+        """Listen."""
+        self.sock.listen(_BACKLOG)
+        self.sock.setblocking(False)
+        plan = self._streams
+        self._gate = Gate(self.sock, self._connect, self._tls, plan.limits, plan.telemetry)
+        self._gate.open()
 
     def _connect(self) -> Connection:
         return Connection(self._hub, self._door, self._streams)
 
     async def stop(self, grace: float) -> None:
         """Accept nobody more, answer what has begun, for so many seconds, and close all connections."""
-        if self._server is not None:
-            self._server.close()
+        if self._gate is not None:
+            self._gate.close()
         for connection in list(self._hub.connections):
             connection.shutdown()
         if tasks := self._hub.tasks:

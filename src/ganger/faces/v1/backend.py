@@ -15,7 +15,7 @@ from ganger.core.schedule import QUEUE as SCHEDULES
 from ganger.core.state import LEASED
 from ganger.core.task import NewTask, Task
 from ganger.engine.engine import Engine
-from ganger.engine.schedules import find_filled
+from ganger.engine.schedules import find_work
 from ganger.engine.store import Edit, Query
 from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.limits import HttpLimits
@@ -24,6 +24,7 @@ from ganger.faces.http.request import Request
 from ganger.node.outbound import Rule
 from ganger.runtime.entropy import SystemEntropy
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.wire.references import list_references
 from ganger.wire.v1.answers import Names
 from ganger.wire.v1.requests import DEFAULT_QUEUE
 from ganger.wire.v1.words import read_id
@@ -99,7 +100,7 @@ class Backend:
         for queue in {task.queue for task in tasks}:
             await self.demand_submit(grant, queue)
         for task in tasks:
-            await self._demand_spec(grant, task.queue, task.spec)
+            await self._demand_spec(grant, task.queue, task.kind, task.spec)
         await self._demand_named(grant, {edge.parent for task in tasks for edge in task.parents}, Need.READ)
         await self._demand_keys(grant, [task.key for task in tasks if task.key is not None])
         changed = {task.group for task in tasks} | {task.retry_of for task in tasks if task.retry_of is not None}
@@ -116,10 +117,13 @@ class Backend:
         spec = await self.engine.read_data(task.id, "spec", 0, self.engine.limits.payload)
         await self.demand_new(grant, [NewTask(task.queue, task.kind, spec.body)])
 
-    async def _demand_spec(self, grant: Grant, queue: QueueId, spec: bytes) -> None:
-        """A schedule fills the queue that it names."""
-        if (await self.engine.queues.get(queue)).name == SCHEDULES and (filled := find_filled(spec)) is not None:
-            await self.demand_submit(grant, filled)
+    async def _demand_spec(self, grant: Grant, queue: QueueId, kind: str, spec: bytes) -> None:
+        """A schedule fills the queue that it names, and a function is given the results that it names."""
+        work = find_work(spec) if (await self.engine.queues.get(queue)).name == SCHEDULES else None
+        if work is not None:
+            await self.demand_submit(grant, QueueId(work.queue))
+            kind, spec = work.kind, work.spec
+        await self._demand_named(grant, list_references(kind, spec), Need.READ)
 
     async def _demand_named(self, grant: Grant, ids: Set[int], instead: Need | None = None) -> None:
         """NotAllowed unless the grant may submit to the queues of these tasks; or has that other scope."""
@@ -156,7 +160,7 @@ class Backend:
         specs = {edit.task: edit.change.spec for edit in edits if edit.change is not None}
         for task in await self.engine.tasks(list(specs)):
             if task is not None and (spec := specs[task.id]) is not None:
-                await self._demand_spec(grant, task.queue, spec)
+                await self._demand_spec(grant, task.queue, task.kind, spec)
 
 
 def sign(grant: Grant) -> str:

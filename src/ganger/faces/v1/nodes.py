@@ -41,7 +41,7 @@ class Nodes:
     async def list_nodes(self, request: Request) -> Answer:
         """High level information about many nodes at once."""
         asked = request.query
-        _keep_to_children(request.grant, asked)
+        await self._keep_to_children(request.grant, asked)
         fields = answers.read_fields(asked.get("metadata"))
         page_id = name_question(self._backend.tag, [asked.get(name) for name in (*FILTERS, "new")])
         place = read_position(asked.get("start"), asked.get("pid", asked.get("pagid")), page_id)
@@ -54,6 +54,14 @@ class Nodes:
         queues = await self._backend.name_queues()
         told = [answers.tell_node(answers.Node(task, parents, queues), fields) for task, parents in found.tasks]
         return answer_json(answers.tell_page(told, None if found.next is None else str(found.next), page_id))
+
+    async def _keep_to_children(self, grant: Grant, asked: Mapping[str, str]) -> None:
+        """An attempt lists its own children, while it holds its lease. NotAllowed, StaleLease."""
+        if grant.lease is None:
+            return
+        if asked.get("parent") != str(grant.lease.task):
+            raise NotAllowed(f"an attempt lists its own children: parent={grant.lease.task}", task=grant.lease.task)
+        await self._engine.family(grant.lease, 1)
 
     async def _place_of(self, new: str) -> Position:
         if new in ("0", requests.ROOT):
@@ -198,8 +206,3 @@ class Nodes:
 
 
 _MOST_PARENTS: Final = 10_000
-
-
-def _keep_to_children(grant: Grant, asked: Mapping[str, str]) -> None:
-    if grant.lease is not None and asked.get("parent") != str(grant.lease.task):
-        raise NotAllowed(f"an attempt lists its own children: parent={grant.lease.task}", task=grant.lease.task)

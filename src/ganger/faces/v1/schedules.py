@@ -70,6 +70,7 @@ class ScheduleDoor:
         queue = await self._find_queue(draft.queue, request.grant)
         work = _make_work(draft.task._replace(queue=queue))
         self._check(work)
+        await self._backend.demand_new(request.grant, [NewTask(queue, work.kind, work.spec)])
         await self._schedules.add(schedule, work, by=sign(request.grant))
         return await self._show(schedule.name, 201)
 
@@ -92,6 +93,7 @@ class ScheduleDoor:
         schedule = wire.change_schedule(planned.schedule, said)
         work = await self._change_work(planned.work, said, grant)
         if (schedule, work) != (planned.schedule, planned.work):
+            await self._backend.demand_new(grant, [NewTask(QueueId(work.queue), work.kind, work.spec)])
             await self._schedules.change(planned, schedule, work, by=sign(grant))
 
     async def _change_work(self, work: Work, said: wire.ScheduleChangeIn, grant: Grant) -> Work:

@@ -10,11 +10,14 @@ from ganger.node.functions.charge import Charge
 from ganger.node.functions.dying import die
 from ganger.node.functions.warden import bind_to_parent, start_watch, watch
 from ganger.runtime.clock import SystemClock
+from ganger.runtime.descriptors import bound_files
 
 
 def main(words: list[str]) -> int:
     """Be the warden of a child that does the work."""
     charge = Charge.read(words)
+    if charge.files:
+        bound_files(charge.files)
     start_watch()
     warden = os.getpid()
     worker = os.fork()

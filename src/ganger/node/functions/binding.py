@@ -100,4 +100,4 @@ def _is_registered(found: Any) -> bool:
 def _find_own_name(found: Any) -> str:
     """Where it is defined, whatever the path by which it was reached."""
     named = found if hasattr(found, "__qualname__") else type(found)
-    return f"{named.__module__}.{named.__qualname__}"
+    return f"{getattr(named, '__module__', None) or type(named).__module__}.{named.__qualname__}"

@@ -8,7 +8,7 @@ class Charge(NamedTuple):
     """The numbers of descriptors are those that it inherits. `slots`: how many functions it executes at once.
 
     `level` is the least that functions log, `django` the settings of the project that they are part of, if any.
-    `allow` has a pattern of what may be called on each line.
+    `allow` has a pattern of what may be called on each line. `files`: how many it may have open; 0: as many as it has.
     """
 
     mode: int
@@ -19,6 +19,7 @@ class Charge(NamedTuple):
     level: str
     django: str
     allow: str
+    files: int
     jobs: int
     results: int
     outbox: int
@@ -29,7 +30,7 @@ class Charge(NamedTuple):
 
     @classmethod
     def read(cls, words: Sequence[str]) -> "Charge":
-        mode, slots, note, spool, cap, level, django, allow, *descriptors = words
-        jobs, results, outbox, lifeline = map(int, descriptors)
+        mode, slots, note, spool, cap, level, django, allow, *numbers = words
+        files, jobs, results, outbox, lifeline = map(int, numbers)
         said = level, django, allow
-        return cls(int(mode), int(slots), note, spool, int(cap), *said, jobs, results, outbox, lifeline)
+        return cls(int(mode), int(slots), note, spool, int(cap), *said, files, jobs, results, outbox, lifeline)

@@ -131,7 +131,7 @@ class Child(asyncio.Protocol):
     async def _spawn(self, given: Sequence[int]) -> asyncio.subprocess.Process:
         options = self._options
         fixed = {DJANGO: options.django} if options.django else {}
-        said = options.level, options.django, "\n".join(options.allow)
+        said = options.level, options.django, "\n".join(options.allow), options.files or 0
         charge = Charge(self.mode, self._slots, str(self._path), str(options.spool), options.cap, *said, *given)
         paths = os.pathsep.join([*options.paths, *filter(None, sys.path)])
         return await asyncio.create_subprocess_exec(

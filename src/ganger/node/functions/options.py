@@ -21,6 +21,7 @@ class FunctionOptions:
     one process; how many do depends on how long they take, so that `ahead` ms of work lie there, and as much again
     waits in the node. `cap` is the most bytes that a stream keeps. `level` is the least that functions log by
     `logging`. `django` names the settings of the project that they are part of, as DJANGO_SETTINGS_MODULE does.
+    `files` is how many files a process may have open; None: as many as the node's.
     """
 
     folder: Path
@@ -38,6 +39,7 @@ class FunctionOptions:
     cap: int = 1 << 30
     level: str = "info"
     django: str = ""
+    files: int | None = None
 
     @property
     def notes(self) -> Path:

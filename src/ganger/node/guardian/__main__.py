@@ -14,6 +14,7 @@ from ganger.node.guardian.recovery import Taken
 from ganger.node.guardian.service import Charge, guard
 from ganger.node.isolation import Isolation
 from ganger.runtime.clock import SystemClock
+from ganger.runtime.descriptors import bound_files
 
 READY: Final = b"ready\n"
 _LARGEST_LOG: Final = 1 << 20
@@ -22,6 +23,8 @@ _LARGEST_LOG: Final = 1 << 20
 def main(argv: list[str]) -> int:
     """Wait for the guardian's first word and pass it on: `ready`, or why it cannot be."""
     charge = _parse(argv)
+    if charge.files:
+        bound_files(charge.files)
     reader, writer = os.pipe2(os.O_CLOEXEC)
     if os.fork() == 0:
         os.close(reader)
@@ -41,8 +44,9 @@ def _parse(argv: list[str]) -> Charge:
     parser.add_argument("--cap", type=int, default=1 << 30, help="the most bytes that a stream keeps")
     parser.add_argument("--linger", type=int, default=60_000, help="ms to stay when there is nothing to keep")
     parser.add_argument("--isolation", type=Isolation, default=Isolation.AUTO, choices=list(Isolation))
+    parser.add_argument("--files", type=int, default=0, help="how many files programs may have open; 0: as it is")
     given = parser.parse_args(argv)
-    return Charge(RunFolder(os.path.abspath(given.run)), given.cap, given.linger, given.isolation)
+    return Charge(RunFolder(os.path.abspath(given.run)), given.cap, given.linger, given.isolation, given.files)
 
 
 def _live(charge: Charge, writer: int) -> NoReturn:

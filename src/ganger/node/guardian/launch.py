@@ -19,14 +19,15 @@ _PLAIN_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Where a guardian stands, and what it is told: the most bytes that a stream keeps, and how many ms it stays when
-    there is nothing to keep.
+    """Where a guardian stands, and what it is told: the most bytes that a stream keeps, how many ms it stays when there
+    is nothing to keep, and how many files programs may have open, if not as many as we.
     """
 
     run: Path
     cap: int = 1 << 30
     linger: int = 60_000
     isolation: Isolation = Isolation.AUTO
+    files: int | None = None
 
     @property
     def folder(self) -> RunFolder:
@@ -69,6 +70,7 @@ async def _ask(post: Post) -> bytes:
 
 def _command(post: Post) -> list[str]:
     settings = ["--cap", str(post.cap), "--linger", str(post.linger), "--isolation", str(post.isolation)]
+    settings += [] if post.files is None else ["--files", str(post.files)]
     return [sys.executable, "-P", "-X", "utf8", "-m", "ganger.node.guardian", post.folder.path, *settings]
 
 

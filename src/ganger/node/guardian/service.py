@@ -43,12 +43,16 @@ HOLD: Final = 4
 
 
 class Charge(NamedTuple):
-    """What a guardian is told at its start: where, the most bytes of a stream, how long to stay for nobody (ms)."""
+    """What a guardian is told at its start: where, the most bytes of a stream, how long to stay for nobody (ms).
+
+    `files`: how many programs may have open; 0: as many as it was given itself.
+    """
 
     folder: RunFolder
     cap: int
     linger: int
     isolation: Isolation
+    files: int = 0
 
 
 def guard(charge: Charge, clock: Clock, ready: Callable[[], None]) -> None:
