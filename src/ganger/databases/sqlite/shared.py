@@ -97,6 +97,8 @@ class SharedFile:
         owner does not answer in time.
         """
         loop = asyncio.get_running_loop()
+        # First: what it refuses must not leave the sockets of an inbox behind.
+        catalogue = Catalogue(operations, limits.frame_bytes)
         inbox = Inbox()
         desk = Desk(
             place=Place.of(path),
@@ -104,7 +106,7 @@ class SharedFile:
             rank=rank,
             client=ClientId(entropy.token(16)),
             pid=os.getpid(),
-            catalogue=Catalogue(operations, limits.frame_bytes),
+            catalogue=catalogue,
             inbox=inbox,
             listeners=Listeners(loop, inbox.ring_if_open),
             standing=Standing(),
