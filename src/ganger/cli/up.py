@@ -73,7 +73,7 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from ganger.assembly.logs import log_facts, open_log
+    from ganger.assembly.logs import log_facts, open_log, watch_loop
     from ganger.assembly.node import NodeWishes, open_node
     from ganger.assembly.server import open_server
     from ganger.assembly.settings import find_notify, find_places
@@ -91,6 +91,7 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
         options = options if sock is None else _tell_url(options, settings, sock)
         wishes = NodeWishes(paths=paths, processes=options.slots, functions=make_functions(given, settings))
         log = stack.enter_context(open_log(settings, sys.stdout))
+        watch_loop(log)
         opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
         calls.heed()
         await _make_queues(opened.engine, settings, given["queues"])

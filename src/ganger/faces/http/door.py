@@ -27,6 +27,7 @@ from ganger.faces.http.request import ARRIVED, LET_IN, ClientGone, Receive, Requ
 from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.sockets import WEBSOCKET, deny, say_goodbye, send_messages
 from ganger.faces.http.visits import Visits
+from ganger.runtime.faults import name_fault
 from ganger.runtime.respite import Respite
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -87,13 +88,13 @@ class HttpDoor:
         except ClientGone:
             raise
         except Exception as error:
-            self._telemetry.event("request_failed", path=scope["path"], error=repr(error))
+            self._telemetry.event("request_failed", path=scope["path"], error=name_fault(error))
             return answer_error(GangerError("an error that nobody expected"))
 
     def _word(self, error: GangerError, path: str) -> Reply:
         answer = answer_error(error)
         if answer.status == 500:
-            self._telemetry.event("request_failed", path=path, error=repr(error))
+            self._telemetry.event("request_failed", path=path, error=name_fault(error))
         return answer
 
     async def _serve(self, request: Request, scope: Scope, receive: Receive) -> Answer:
@@ -197,7 +198,7 @@ class HttpDoor:
             return ride.way.serve(grant, ride)
         except Exception as error:
             # The long way meets it again, and answers; the parser that calls this would take it for its client's fault.
-            self._telemetry.event("request_failed", path=ride.way.path, error=repr(error))
+            self._telemetry.event("request_failed", path=ride.way.path, error=name_fault(error))
             return False
 
     def _may_ride(self, grant: Grant, need: Need) -> bool:
@@ -276,7 +277,7 @@ class HttpDoor:
             raise
         except Exception as error:
             # The answer has begun: all that can be said is that it ends. The client asks again, and is told why.
-            self._telemetry.event("stream_ended", path=scope["path"], error=repr(error))
+            self._telemetry.event("stream_ended", path=scope["path"], error=name_fault(error))
         await send({"type": "http.response.body", "body": b""})
 
     async def _converse(self, answer: Answer, request: Request, receive: Receive, send: Send) -> None:

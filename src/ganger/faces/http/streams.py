@@ -23,6 +23,7 @@ from ganger.core.errors import BadInput, GangerError, NotAllowed, NotFound
 from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.request import ClientGone
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Control, Decoder, Opcode, Piece, Violation
@@ -132,7 +133,7 @@ class StreamSocket(asyncio.Protocol):
         except ClientGone:
             self._transport.abort()
         except Exception as error:
-            self.plan.telemetry.event("request_failed", path="websocket", error=repr(error))
+            self.plan.telemetry.event("request_failed", path="websocket", error=name_fault(error))
             self.close(frames.BROKEN, "an error that nobody expected")
         self.close(frames.NORMAL, "")
 
@@ -240,8 +241,8 @@ class StreamSocket(asyncio.Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Is nobody in the middle of a message, and is there room?"""
-        return not self._sending.locked() and self._room.is_set()
+        """Is the client here, nobody in the middle of a message, and is there room?"""
+        return not (self._ended or self._closing or self._sending.locked()) and self._room.is_set()
 
     def send_now(self, frame: bytes) -> None:
         """A frame that is a message, as it goes on the wire, if the connection `is_free`. ClientGone if it is gone."""

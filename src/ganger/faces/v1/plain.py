@@ -20,6 +20,7 @@ from ganger.faces.http.grants import Grant, Need
 from ganger.faces.http.reply import Reply, answer_json
 from ganger.faces.v1 import repeats
 from ganger.faces.v1.backend import Backend
+from ganger.runtime.faults import name_fault
 from ganger.wire.v1 import requests
 from ganger.wire.v1.answers import tell_made
 
@@ -89,7 +90,7 @@ class PlainNodes:
             return [error] * len(tasks)
         except Exception as error:
             # Those who wait are answered, whatever it was.
-            self._backend.telemetry.event("request_failed", path="/v1/nodes", error=repr(error))
+            self._backend.telemetry.event("request_failed", path="/v1/nodes", error=name_fault(error))
             return [GangerError("an error that nobody expected")] * len(tasks)
 
 
