@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from ganger.assembly.backup import beside, copy_store
 from ganger.cli.doctor import SICK_EXIT
 from ganger.cli.main import main
-from ganger.core.errors import GangerError
+from ganger.core.errors import GangerError, StoreBroken
 from ganger.core.ids import TaskId
 from ganger.databases.sqlite import Rank
 from ganger.databases.sqlite.bag import read_bag
@@ -193,3 +193,15 @@ def test_a_backup_has_the_letters_that_nobody_has_run_yet(left: Left) -> None:
     assert len(find_bags(copy)) == 1
     assert look_into(copy) == left.content
     assert all(finding["well"] for finding in examine(copy))
+
+
+def test_a_backup_that_fails_leaves_no_letters_behind(left: Left) -> None:
+    database = copy_folder(left.folder, left.folder.with_name("uncopied"))
+    for place in range(4_196, database.stat().st_size, 4_096):
+        flip(database, 8 * place)
+    copy = database.with_name("copy.db")
+
+    with pytest.raises(StoreBroken):
+        asyncio.run(copy_store(beside(database), beside(copy)))
+
+    assert not find_bags(copy)

@@ -192,6 +192,22 @@ def test_a_log_that_was_removed_under_its_owner_costs_nothing_that_was_acknowled
     assert len(read_file(path, lines)) == 4
 
 
+def test_an_owner_whose_socket_was_removed_can_be_reached_again(tmp_path: Path) -> None:
+    path = tmp_path / "c.db"
+
+    async def scenario() -> None:
+        async with troupe() as company:
+            owner, other = await hire_two(company, path)
+            Place.of(path).socket.unlink()
+            third = await company.hire(path)
+            for actor in (owner, other, third):
+                assert (await actor.ask("call", operation="submit", request=["after", 1])).keys() == {"value"}
+            assert await count_owners([owner, other, third]) == 1
+
+    asyncio.run(scenario())
+    assert len(read_file(path, lines)) == 5
+
+
 def test_an_idle_owner_notices_within_a_second(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
 

@@ -38,6 +38,12 @@ def run(worlds: Callable[[AsyncExitStack], Awaitable[Sequence[Sequence[str]]]]) 
     assert [wait for record in records for wait in record.late()] == []
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store on a server has its large data in the folder where it is opened."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def postgres_server(postgres: object) -> Iterator[PostgresServer]:
     with run_mortal(PostgresServer) as server:

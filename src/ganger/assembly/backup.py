@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ganger.assembly.location import Location
-from ganger.core.errors import BlobMissing, Conflict, GangerError, NotFound
-from ganger.databases.sqlite.copying import copy_bags, copy_database
+from ganger.core.errors import BlobMissing, GangerError, NotFound
+from ganger.databases.sqlite.copying import copy_with_bags, refuse_leftovers
 from ganger.engine.blob import BlobRef, Blobs
 from ganger.engine.blobs.files import FileBlobs
 from ganger.runtime.clock import SystemClock
@@ -36,18 +36,16 @@ def beside(database: Path) -> Location:
 async def copy_store(source: Location, target: Location) -> Copied:
     """Copy a store to a place where none is. Verified, and durable when it returns.
 
-    Raises NotFound, Conflict if something is there, BlobCorrupt for damaged large data, and StoreError.
+    Raises NotFound, Conflict if something is there or left of another store, BlobCorrupt for damaged large data, and
+    StoreError.
     """
     if not source.database.is_file():
         raise NotFound(f"there is no store at {source.database}", path=str(source.database))
-    if target.database.exists():
-        said = f"there is something at {target.database}: name another place, or move it away"
-        raise Conflict(said, path=str(target.database))
+    refuse_leftovers(target.database)
     count = 0
     if source.blobs.is_dir():
         count += await _copy_blobs(source.blobs, target.blobs)
-    damaged = await asyncio.to_thread(copy_bags, source.database, target.database)
-    size = await asyncio.to_thread(copy_database, source.database, target.database)
+    size, damaged = await asyncio.to_thread(copy_with_bags, source.database, target.database)
     if source.blobs.is_dir():
         count += await _copy_blobs(source.blobs, target.blobs)
     return Copied(size, count, damaged)

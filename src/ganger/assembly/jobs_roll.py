@@ -16,6 +16,7 @@ from ganger.assembly.location import locate_own
 from ganger.assembly.settings import Settings
 from ganger.faces.jobs.workers import Roll, Workers
 from ganger.runtime.disk import run_whole
+from ganger.runtime.faults import name_fault
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -66,7 +67,7 @@ class RollService(Service):
             # The first start.
             return
         except (OSError, msgspec.MsgspecError) as error:
-            self._telemetry.event("workers_not_read", path=str(path), error=repr(error))
+            self._telemetry.event("workers_not_read", path=str(path), error=name_fault(error))
             await run_whole(_put_aside, path)
 
     async def _save(self, path: Path) -> None:
@@ -78,7 +79,7 @@ class RollService(Service):
             await run_whole(_replace, path, written)
         except OSError as error:
             # It is tried again with the next look; the counts are here meanwhile.
-            self._telemetry.event("workers_not_written", path=str(path), error=repr(error))
+            self._telemetry.event("workers_not_written", path=str(path), error=name_fault(error))
         else:
             self._written = changes
 

@@ -10,8 +10,9 @@ from ganger.core.event import Event
 from ganger.engine.engine import Engine
 from ganger.engine.telling import Telling, all_of_them
 from ganger.runtime.clock import SystemClock
+from ganger.runtime.faults import tell_faults
 from ganger.runtime.logs import LineLog, LogFormat, Stream
-from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.runtime.telemetry import LOUD, SILENT, Telemetry
 
 _KNOWN: Final = tuple(form.value for form in LogFormat)
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -38,6 +39,11 @@ def open_log(settings: Settings, stream: Stream) -> Iterator[Telemetry]:
         yield log
     finally:
         log.close()
+
+
+def watch_loop(log: Telemetry) -> None:
+    """Have the log, or standard error, told of what nobody caught in this event loop."""
+    tell_faults(LOUD if log is SILENT else log)
 
 
 @asynccontextmanager

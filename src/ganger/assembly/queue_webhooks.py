@@ -28,6 +28,7 @@ from ganger.engine.bell import Bell
 from ganger.engine.engine import Engine
 from ganger.engine.store import QUEUES_TOPIC
 from ganger.runtime.disk import run_whole
+from ganger.runtime.faults import name_fault
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.v1.webhooks import QUEUE, make_queue_hook
@@ -131,7 +132,7 @@ class QueueWebhooks(Service):
         try:
             await run_whole(_replace, self._path, msgspec.json.encode(_Written(after)))
         except OSError as error:
-            self._telemetry.event("webhooks_place_not_written", path=str(self._path), error=repr(error))
+            self._telemetry.event("webhooks_place_not_written", path=str(self._path), error=name_fault(error))
         else:
             self._saved = after
 
@@ -152,7 +153,7 @@ class QueueWebhooks(Service):
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as error:
-            self._telemetry.event("webhooks_place_not_read", path=str(self._path), error=repr(error))
+            self._telemetry.event("webhooks_place_not_read", path=str(self._path), error=name_fault(error))
             return None
 
 

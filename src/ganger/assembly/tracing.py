@@ -11,6 +11,7 @@ from ganger.core.errors import BadInput, GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.engine.engine import Engine
 from ganger.engine.tracing import CONTEXT, Numbers, Tracing, find_context, tell_context
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def trace_attempts(
             return {CONTEXT.upper(): tell_context(numbers, fence, await find_context(engine, task))}
         except GangerError as error:
             # No work is put off for the sake of its trace.
-            telemetry.event("trace_not_told", task=task, error=repr(error))
+            telemetry.event("trace_not_told", task=task, error=name_fault(error))
             return {}
 
     return tell
@@ -70,7 +71,7 @@ async def _trace_rest(tracing: Tracing, telemetry: Telemetry) -> None:
         async with asyncio.timeout(_REST):
             await tracing.trace_rest()
     except (TimeoutError, GangerError) as error:
-        telemetry.event("traces_left_out", error=repr(error))
+        telemetry.event("traces_left_out", error=name_fault(error))
 
 
 async def _close(exporter: "OpenTelemetry") -> None:

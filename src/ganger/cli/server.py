@@ -47,7 +47,7 @@ async def _serve(flags: dict[str, str | None], insecure: bool, doorstep: "Doorst
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from ganger.assembly.logs import log_facts, open_log
+    from ganger.assembly.logs import log_facts, open_log, watch_loop
     from ganger.assembly.server import open_backend, open_server
     from ganger.assembly.settings import find_notify, load
     from ganger.cli.serving import Calls, Ending
@@ -57,6 +57,7 @@ async def _serve(flags: dict[str, str | None], insecure: bool, doorstep: "Doorst
     settings, calls, notifier = load(Path.cwd(), None, **flags), Calls(), Notifier(find_notify())
     async with AsyncExitStack() as stack:
         log = stack.enter_context(open_log(settings, sys.stdout))
+        watch_loop(log)
         sock = stack.enter_context(doorstep.bind(settings, insecure=insecure))
         engine = await stack.enter_async_context(open_backend(settings, telemetry=log))
         opened = await stack.enter_async_context(open_server(settings, engine, sock=sock, telemetry=log))

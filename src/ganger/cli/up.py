@@ -73,7 +73,7 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from ganger.assembly.logs import log_facts, open_log
+    from ganger.assembly.logs import log_facts, open_log, watch_loop
     from ganger.assembly.node import NodeWishes, open_node
     from ganger.assembly.server import open_server
     from ganger.assembly.settings import find_notify, find_places
@@ -89,9 +89,11 @@ async def _up(store: str | None, given: dict[str, Any], doorstep: "Doorstep", wa
         bound = None if given["no_server"] else doorstep.bind(settings, insecure=given["insecure"])
         sock = None if bound is None else stack.enter_context(bound)
         options = options if sock is None else _tell_url(options, settings, sock)
-        functions = make_functions(given, settings)
-        wishes = NodeWishes(paths=paths, processes=options.slots, functions=functions, files=doorstep.files)
+        wishes = NodeWishes(
+            paths=paths, processes=options.slots, functions=make_functions(given, settings), files=doorstep.files
+        )
         log = stack.enter_context(open_log(settings, sys.stdout))
+        watch_loop(log)
         opened = await stack.enter_async_context(open_node(settings, options, wishes, telemetry=log))
         calls.heed()
         await _make_queues(opened.engine, settings, given["queues"])

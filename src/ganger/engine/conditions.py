@@ -34,6 +34,7 @@ from ganger.engine.agenda import Agenda
 from ganger.engine.engine import Engine
 from ganger.engine.store import Query
 from ganger.engine.upkeep import ALONE, Chore, LeaderGate, Stepped
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire import values
 from ganger.wire.questions import check_condition
@@ -268,7 +269,7 @@ class Judge(Chore):
             await self._follow(task.id, Fail(error.message))
 
     def _put_off(self, task: TaskId, error: Exception) -> None:
-        self._tell.event("condition_put_off", task=task, error=repr(error))
+        self._tell.event("condition_put_off", task=task, error=name_fault(error))
         self._agenda.plan(task, self._clock.wall() + NOT_YET)
 
     async def _read_spec(self, task: TaskId) -> ConditionSpec:
@@ -377,7 +378,7 @@ class Judge(Chore):
             return Fail(error.message)
         except Exception as error:
             # A probe that breaks has not answered; one that is asked only once must not be taken for a no.
-            self._tell.event("probe_broke", probe=type(probe).__name__, error=repr(error))
+            self._tell.event("probe_broke", probe=type(probe).__name__, error=name_fault(error))
             if not terms.wait and isinstance(error, StoreUnavailable | NodeGone):
                 raise
             if not terms.wait:

@@ -24,7 +24,7 @@ The codes never change; a task that waits may have several.
 | `avoids_node` | it failed on a node and waits a while for another |
 | `behind_others` | nothing is wrong: others are ahead of it |
 | `next` | nothing is wrong: it is next |
-| `not_taken` | it is next, a slot is free on a node that could take it, and nobody has taken it for seconds |
+| `not_taken` | it, or the first before it, has been next for seconds, and is not taken though a node has a free slot |
 | `unknown_status` | a stranger set a status that Ganger leaves alone |
 """
 
@@ -73,11 +73,12 @@ async def _reasons(scene: Scene, status: Status | None) -> list[Reason]:
             return _leased(scene)
         case Status.HELD:
             return [_held(scene)]
-        case Status.DELAYED:
+        case Status.DELAYED if scene.task.due is None or scene.task.due > scene.clock.wall():
             return [_not_due(scene.task)]
         case Status.BLOCKED:
             return [await _blocked(scene)]
-        case Status.QUEUED:
+        case Status.QUEUED | Status.DELAYED:
+            # One that is due is ready: whoever claims takes it as it is.
             return await find_obstacles(scene)
         case _:
             return [_ended(scene.task, status)]

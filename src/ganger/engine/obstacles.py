@@ -19,6 +19,7 @@ COUNTED: Final = 2_000
 NOT_TAKEN: Final = 3_000
 """Milliseconds: a task that is next is taken within one, even if its wake-up was lost and its node asked in vain."""
 
+_KIN: Final = 1
 _LEASED: Final = tuple(int(status) for status in LEASED)
 
 
@@ -187,17 +188,28 @@ async def _ahead(scene: Scene, queue: Queue) -> Reason:
     counts, _ = await scene.store.counts()
     queued = sum(one.by_status.get(Status.QUEUED, 0) for one in counts if one.queue == queue.id)
     if queued > COUNTED:
-        sentence = f"nothing is wrong: it is one of {queued} tasks that queue {queue.name} has ready"
+        # Whether the first of so many is taken is not looked at, and so not said.
+        sentence = f"it is one of {queued} tasks that queue {queue.name} has ready"
         return Reason("behind_others", sentence, {"queued": queued})
-    ahead = await _count_ahead(scene, queue)
-    if not ahead:
+    ahead, first = await _find_ahead(scene, queue)
+    if first is None:
         return await _not_taken(scene, queue) or Reason("next", "nothing is wrong: it goes to the next node that asks")
-    return Reason("behind_others", f"nothing is wrong: {ahead} tasks are ahead of it", {"ahead": ahead})
+    sentence = f"nothing is wrong: {ahead} tasks are ahead of it"
+    return await _stuck_behind(scene, first) or Reason("behind_others", sentence, {"ahead": ahead})
+
+
+async def _stuck_behind(scene: Scene, first: Task) -> Reason | None:
+    """The first in line lies ready beside a free slot: then that is what keeps those behind it too."""
+    reasons = await find_obstacles(scene._replace(look=await scene.store.look(first.id, _KIN)))
+    if [reason.code for reason in reasons] != ["not_taken"]:
+        return None
+    sentence = f"it is behind task {first.id}, of which the same is true: {reasons[0].sentence}"
+    return reasons[0]._replace(sentence=sentence)
 
 
 async def _not_taken(scene: Scene, queue: Queue) -> Reason | None:
     """It lies ready beside a node with a free slot for longer than a lost wake-up can explain."""
-    ready = scene.clock.wall() - scene.task.modified
+    ready = scene.clock.wall() - max(scene.task.modified, scene.task.due or 0)
     free = [node.name for node in _find_takers(scene, queue) if await _is_free(scene, queue, node)]
     if ready < NOT_TAKEN or not free:
         return None
@@ -216,14 +228,17 @@ async def _is_free(scene: Scene, queue: Queue, node: Node) -> bool:
     return await _limit_of(scene, queue, node) is None
 
 
-async def _count_ahead(scene: Scene, queue: Queue) -> int:
+async def _find_ahead(scene: Scene, queue: Queue) -> tuple[int, Task | None]:
+    """How many are ahead of it, and the first of them."""
     query = Query(queue.id, (int(Status.QUEUED),), most=1_000)
-    own, ahead = _rank(scene.task, queue), 0
+    own, ahead, firsts = _rank(scene.task, queue), 0, list[Task]()
     page = await scene.store.find(query)
     while True:
-        ahead += sum(not task.parked and _rank(task, queue) < own for task in page.tasks)
+        before = [task for task in page.tasks if not task.parked and _rank(task, queue) < own]
+        ahead += len(before)
+        firsts = sorted([*firsts, *before], key=lambda task: _rank(task, queue))[:1]
         if page.next is None:
-            return ahead
+            return ahead, next(iter(firsts), None)
         page = await scene.store.find(query._replace(after=page.next))
 
 

@@ -33,6 +33,7 @@ from ganger.engine.engine import Engine
 from ganger.engine.store import Change, Edit, Query
 from ganger.engine.ticks import check, next_ticks, ticks_until
 from ganger.engine.upkeep import ALONE, Chore, LeaderGate, Stepped
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.unreadable import UNREADABLE
 
@@ -253,7 +254,7 @@ class Scheduler(Chore):
         except StoreError:
             raise
         except GangerError as error:
-            self._tell.event("tick_refused", schedule=task, error=repr(error))
+            self._tell.event("tick_refused", schedule=task, error=name_fault(error))
             self._agenda.plan(task, self._clock.wall() + TROUBLE)
             return 0
 

@@ -23,6 +23,7 @@ from ganger.node.keeping import Keeper
 from ganger.node.means import Means
 from ganger.node.seats import Seats
 from ganger.node.starting import Beginnings, Starts
+from ganger.runtime.faults import name_fault
 
 _BACK_OFF: Final = 1_000
 """A task that could not be begun for no fault of its own is due again after so many ms."""
@@ -342,7 +343,7 @@ class Carrier:
 
     def _excuse(self, claimed: Claimed, error: Exception) -> Ended:
         """It could not be begun, which is not its own fault."""
-        self._telemetry.event("attempt_not_begun", task=claimed.id, error=repr(error))
+        self._telemetry.event("attempt_not_begun", task=claimed.id, error=name_fault(error))
         return Ended(Release(_BACK_OFF))
 
     async def _assign(self, claimed: Claimed) -> Assignment:
@@ -391,7 +392,7 @@ class Carrier:
         try:
             await work(*args, **kwargs)
         except Exception as error:
-            self._telemetry.event("carrier_failed", error=repr(error))
+            self._telemetry.event("carrier_failed", error=name_fault(error))
 
 
 def _find(executors: Sequence[E], kind: str) -> E | None:

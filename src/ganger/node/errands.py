@@ -24,6 +24,7 @@ from ganger.node.guardian.remote import Guardian
 from ganger.node.guardian.run import SIGNALLED, TIMED_OUT
 from ganger.node.guardian.ward import Ward
 from ganger.node.spool import Spool, SpoolKey
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import Telemetry
 from ganger.wire.questions import check_command
 from ganger.wire.specs import CommandExits
@@ -71,7 +72,7 @@ class Errands:
             _sweep(self._spool)
         except (GangerError, OSError) as error:
             # It ends by its own time-out; nothing that this node is asked depends on it.
-            self._telemetry.event("probes_not_ended", error=repr(error))
+            self._telemetry.event("probes_not_ended", error=name_fault(error))
 
     async def close(self) -> None:
         """End everything, and wait for that."""

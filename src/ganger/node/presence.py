@@ -25,6 +25,7 @@ from ganger.node.executor import BatchExecutor, Executor
 from ganger.node.means import Means
 from ganger.node.pausing import Pause
 from ganger.node.settling import Settling
+from ganger.runtime.faults import name_fault
 from ganger.runtime.service import Service
 
 PATIENCE: Final = 5.0
@@ -118,7 +119,7 @@ class Presence(Service):
             try:
                 await step()
             except (GangerError, TimeoutError) as error:
-                self._telemetry.event("departure_failed", step=step.__name__, error=repr(error))
+                self._telemetry.event("departure_failed", step=step.__name__, error=name_fault(error))
 
     def _steps(self) -> list[Callable[[], Awaitable[None]]]:
         if self.leaves_running:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 FIRST_PAUSE: Final = 0.1
@@ -119,7 +120,7 @@ class Service:
             except Exception as error:
                 if clock.time() - began > HEALTHY:
                     pause = self._first_pause
-                self._telemetry.event("service_crashed", service=self.name, error=repr(error), pause=pause)
+                self._telemetry.event("service_crashed", service=self.name, error=name_fault(error), pause=pause)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self.draining.wait()

@@ -149,6 +149,30 @@ def test_nothing_is_ever_replaced_by_a_copy(console: Console) -> None:
     assert not list(console.folder.glob("*-draft*"))
 
 
+@pytest.mark.parametrize("left", ["copy.db-wal", f"copy.db-bag-{'ab' * 16}"])
+def test_what_another_store_left_does_not_become_part_of_a_copy(console: Console, left: str) -> None:
+    """SQLite plays whatever log it finds into the database beside it, and whatever is in a bag is run."""
+    console.submit("--", "true")
+    (console.folder / left).write_bytes(b"of another time")
+
+    said = console.err("backup", "copy.db", exits=4)
+
+    assert "[conflict]" in said
+    assert left in said
+    assert not (console.folder / "copy.db").exists()
+
+
+def test_a_store_is_not_restored_beside_the_log_of_the_one_before(console: Console, other: Console) -> None:
+    console.submit("--", "true")
+    console.run("backup", "copy.db")
+    log = other.database.with_name(f"{other.database.name}-wal")
+    log.write_bytes(b"of the one before")
+
+    assert str(log) in other.err("restore", console.folder / "copy.db", exits=4)
+    log.unlink()
+    other.run("restore", console.folder / "copy.db")
+
+
 def test_a_damaged_store_is_found_and_not_copied(console: Console) -> None:
     for _ in range(20):
         console.submit("--description", "x" * 500, "--", "true")

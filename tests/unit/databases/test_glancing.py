@@ -8,9 +8,11 @@ import apsw
 import msgspec
 import pytest
 
-from ganger.core.errors import StoreError
+from ganger.core.errors import StoreError, StoreReplaced
 from ganger.databases.sqlite import SharedFile, glance_at
 from ganger.databases.sqlite.checksums import find_layer
+from ganger.databases.sqlite.copying import copy_database
+from ganger.databases.sqlite.examining import examine
 from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import Place
 from tests.unit.databases.actor import troupe
@@ -71,6 +73,31 @@ def test_what_a_dead_owner_left_in_its_log_is_shown_and_stays_there(tmp_path: Pa
     asyncio.run(scenario())
     _write(path, "two")
     assert _glance(path) == [("one", 1), ("two", 1)]
+
+
+def test_another_database_beside_the_log_of_a_dead_owner_is_left_to_an_owner(tmp_path: Path) -> None:
+    """SQLite would play the log into it, and show a mixture of both."""
+    path, another = tmp_path / "counter.db", tmp_path / "another.db"
+    _write(another, "another")
+
+    async def scenario() -> None:
+        async with troupe() as company:
+            owner = await company.hire(path)
+            await owner.ask("call", operation="submit", request=["one", 1])
+            owner.kill()
+            await owner.process.wait()
+
+    asyncio.run(scenario())
+    another.rename(path)
+
+    assert _glance(path) is None
+    found = examine(path)
+    assert found.log_damage is not None
+    assert "another database" in found.log_damage
+    with pytest.raises(StoreReplaced):
+        copy_database(path, tmp_path / "copy.db")
+    _write(path, "two")
+    assert _glance(path) == [("another", 1), ("two", 1)]
 
 
 def test_the_log_is_synced_before_anything_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

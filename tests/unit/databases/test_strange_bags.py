@@ -9,7 +9,7 @@ import pytest
 
 from ganger.core.errors import StoreBroken
 from ganger.databases.sqlite.bag import Bag, read_bag
-from ganger.databases.sqlite.copying import copy_bags
+from ganger.databases.sqlite.copying import copy_with_bags
 from ganger.databases.sqlite.examining import examine
 from ganger.databases.sqlite.place import Place
 from ganger.databases.sqlite.seat import take_seat
@@ -68,7 +68,7 @@ def test_a_bag_that_another_may_have_written_is_not_run_and_is_told(
             assert await owner.read(lines) == []
         assert heard.told == [("bag_refused", str(bag))]
         assert list(examine(place.database).bags) == [bag]
-        assert copy_bags(place.database, tmp_path / "copy.db") == [bag]
+        assert copy_with_bags(place.database, tmp_path / "copy.db")[1] == [bag]
 
     asyncio.run(scenario())
     assert not list(tmp_path.glob("copy.db-bag-*"))

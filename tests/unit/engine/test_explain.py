@@ -176,6 +176,35 @@ def test_a_task_that_lies_ready_beside_a_free_slot_is_a_fault_and_says_so() -> N
     play(scenario)
 
 
+def test_a_task_behind_one_that_nobody_takes_is_not_said_to_be_well() -> None:
+    async def scenario(stage: Stage) -> None:
+        first, second, third = await stage.submit_many(3)
+        await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1))
+        assert await codes(stage, third) == ["behind_others"]
+        stage.fake.advance(obstacles.NOT_TAKEN)
+        for task in (second, third):
+            (reason,) = (await ask(stage, task)).reasons
+            assert (reason.code, reason.fields["nodes"]) == ("not_taken", ["ada"])
+            assert f"behind task {first}" in reason.sentence
+            assert "nothing is wrong" not in reason.sentence
+
+    play(scenario)
+
+
+def test_a_task_that_has_become_due_is_ready_though_nobody_has_moved_it() -> None:
+    async def scenario(stage: Stage) -> None:
+        (task,) = await stage.submit_many(1, delay=5_000)
+        await stage.engine.nodes.beat(stage.node.id, "token of ada", vitals=Vitals(slots=1))
+        stage.fake.advance(4_999)
+        assert await codes(stage, task) == ["not_due"]
+        stage.fake.advance(1)
+        assert await codes(stage, task) == ["next"]
+        stage.fake.advance(obstacles.NOT_TAKEN)
+        assert await codes(stage, task) == ["not_taken"]
+
+    play(scenario)
+
+
 def test_nodes_that_say_that_they_take_no_work_are_named_with_the_reason() -> None:
     async def scenario(stage: Stage) -> None:
         (task,) = await stage.submit_many(1)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ganger.core.ids import Fence, TaskId
-from ganger.node.guardian.taps import CHUNK, Pipes, look
+from ganger.node.guardian.spare import LAST, Spare
+from ganger.node.guardian.taps import CHUNK, Pipes, Sink, look
 from ganger.node.spool import Bell, Extent, Spool, SpoolKey
 from ganger.node.spool import look as look_at
+from ganger.wire.cuts import FULL
 
 BUFFER = memoryview(bytearray(CHUNK))
 KEY = (22, 3)
@@ -116,3 +118,22 @@ def test_one_pipe_fills_two_streams_and_one_file_where_that_is_possible(tmp_path
     assert (first.read_bytes(), mixed.read_bytes()) == (b"fourm", b"fourm")
     assert first.samefile(mixed) is not is_left
     assert pipes.extents() == {"stdout": (5, 3), "mixedout": (5, 3)} == look(str(tmp_path), KEY)
+
+
+def test_what_one_stream_has_gained_on_a_full_disk_is_for_all(tmp_path: Path) -> None:
+    """Else a flood that meets the end of the disk later takes all that was spared."""
+    spare = Spare(str(tmp_path / "spare"))
+    spare.hold()
+    sink = Sink(str(tmp_path), (1, 1), "stdout", 1 << 30, spare)
+    sink.write(memoryview(b"before"))
+
+    spare.release()
+    sink.write(memoryview(b"x" * 3 * LAST))
+    sink.close()
+
+    assert (sink.length, sink.dropped, sink.fault) == (len(b"before") + LAST, 2 * LAST, FULL)
+    later = Sink(str(tmp_path), (2, 1), "stdout", 1 << 30, spare)
+    spare.hold()
+    later.write(memoryview(b"x" * 3 * LAST))
+    later.close()
+    assert (later.length, later.fault) == (3 * LAST, "")

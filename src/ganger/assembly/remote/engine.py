@@ -38,6 +38,7 @@ from ganger.engine.settle import Settled
 from ganger.engine.store import Claim, Submitted
 from ganger.engine.wait import Waited
 from ganger.engine.walls import Elsewhere
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.v1 import remote
 from ganger.wire.v1.shapes import WhyTold
@@ -133,7 +134,7 @@ class RemoteEngine(Engine):
                     await self.settle([(one, Release()) for one in claimed])
         except (GangerError, TimeoutError) as error:
             # The node finds what it holds without knowing it, and gives that back.
-            self._telemetry.event("claim_unanswered", error=repr(error))
+            self._telemetry.event("claim_unanswered", error=name_fault(error))
         finally:
             asking.cancel()
 

@@ -32,6 +32,7 @@ _SAID: Final[dict[int, tuple[type[GangerError], str]]] = {
     8000: (StoreUnavailable, "the server refuses this user: check the URL"),
     14031: (StoreFull, "the disk of the database server is full: free some space there"),
 }
+_LONGEST: Final = 200
 _GONE: Final = frozenset({6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
 """What a server says that is shutting down, or is not the primary any more."""
 
@@ -48,13 +49,21 @@ def translate(error: Exception, doing: str) -> GangerError:
     if isinstance(error, errors.DocumentTooLarge):
         return PayloadTooLarge(f"MongoDB keeps no document that large: put it into a blob ({error})", doing=doing)
     if isinstance(error, _UNREADABLE):
-        return BadInput(f"MongoDB cannot keep this value: {error}", doing=doing)
+        return BadInput(f"MongoDB cannot keep this value: {_word(error)}", doing=doing)
     if isinstance(error, errors.OperationFailure) and error.code in _SAID:
         kind, advice = _SAID[error.code]
         return kind(f"{advice} ({error})", doing=doing)
     if is_lost(error):
         return unavailable(error, doing)
-    return StoreError(f"{doing} failed with {type(error).__name__}: {error}", doing=doing)
+    return StoreError(f"{doing} failed with {type(error).__name__}: {_word(error)}", doing=doing)
+
+
+def _word(error: Exception) -> str:
+    """What the server says, without the documents that it refuses."""
+    if not isinstance(error, errors.BulkWriteError):
+        return str(error)[:_LONGEST]
+    refused = [f"{one.get('errmsg')}" for one in (error.details or {}).get("writeErrors", [])[:1]]
+    return ", ".join(["writing several documents", *refused])[:_LONGEST]
 
 
 def unavailable(error: Exception, doing: str) -> StoreUnavailable:

@@ -30,6 +30,7 @@ ANSWER: Final = 5.0
 """Seconds: before a new beginning, and until a server that says nothing counts as lost."""
 _LOST: Final = 0.5
 _NO_STREAMS: Final = 40_573
+_MADE: Final[Doc] = {"applied": {"$exists": True}}
 
 
 class Watch(Service):
@@ -83,7 +84,8 @@ class Watch(Service):
 
     async def _last(self) -> int:
         with pymongo.timeout(ANSWER):
-            found = await self._steps.find_one({}, {"_id": 1}, sort=[("_id", -1)])
+            # One that is not made yet is told when it is: whoever is told to look now does not see it.
+            found = await self._steps.find_one(_MADE, {"_id": 1}, sort=[("_id", -1)])
         return 0 if found is None else int(found["_id"])
 
     async def _look(self) -> None:
@@ -94,7 +96,7 @@ class Watch(Service):
         self._hear(page)
 
     async def _read(self) -> list[dict[str, Any]]:
-        where = {"_id": {"$gt": self._seen}, "applied": {"$exists": True}}
+        where = {"_id": {"$gt": self._seen}, **_MADE}
         with pymongo.timeout(ANSWER):
             return await self._steps.find(where, {"topics": 1}).sort("_id", 1).limit(MOST).to_list()
 

@@ -15,6 +15,7 @@ from ganger.core.errors import (
     StoreUnavailable,
 )
 
+_LONGEST: Final = 200
 CONFLICTS: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 """Two transactions were in each other's way: nothing of this one was stored, and it may simply run again."""
 
@@ -52,10 +53,15 @@ def translate(error: Exception, doing: str) -> GangerError:
         return error
     for foreign, kind, advice in _ADVICE:
         if isinstance(error, foreign):
-            return kind(f"{advice} ({error})", doing=doing)
+            return kind(f"{advice} ({_word(error)})", doing=doing)
     if isinstance(error, LOST):
         return unavailable(error, doing)
-    return StoreError(f"{doing} failed with {type(error).__name__}: {error}", doing=doing)
+    return StoreError(f"{doing} failed with {type(error).__name__}: {_word(error)}", doing=doing)
+
+
+def _word(error: Exception) -> str:
+    """What the server says, without the details: those show the row that it refuses, with all that is in it."""
+    return (str(error).splitlines() or [""])[0][:_LONGEST]
 
 
 def unavailable(error: Exception, doing: str) -> StoreUnavailable:

@@ -6,7 +6,12 @@ beside its place under another name, read back by `integrity_check`, synced, and
 is taken is refused. So whatever bears the name is a copy that was found sound.
 
 The letters that are safe and not yet in the database are copied before it, as bags of the copy. A letter that is run
-meanwhile is in both, and its receipt is in the copy of the database: whoever owns the copy does not run it again.
+meanwhile is in both, and its receipt is in the copy of the database: whoever owns the copy does not run it again. If
+the database cannot be copied they are taken away again.
+
+What another store has left at the place would become part of the copy: SQLite plays any log into the database beside
+it, and letters of long ago, whose receipts are forgotten, would be run again. So a log is refused there, and so are
+bags, unless a store is in use there: the bags of those who use it are theirs.
 """
 
 import errno
@@ -17,11 +22,12 @@ from typing import Final
 
 import apsw
 
-from ganger.core.errors import Conflict, StoreBroken
+from ganger.core.errors import Conflict, StoreBroken, StoreReplaced
 from ganger.databases.sqlite.bag import read_bag
 from ganger.databases.sqlite.checksums import find_layer, has_checksums, keep_room
 from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.errors import translate
+from ganger.databases.sqlite.nameplate import read_nameplate
 from ganger.databases.sqlite.place import Place, find_bags
 from ganger.runtime.disk import opened, sync_folder, translated, write_whole
 
@@ -48,7 +54,34 @@ def copy_database(source: Path, target: Path) -> int:
             draft.unlink(missing_ok=True)
 
 
+def refuse_leftovers(target: Path) -> None:
+    """Conflict if something of another store is at the place of a copy that is to be."""
+    place = Place.of(target)
+    if not place.folder.is_dir():
+        return
+    bags = [] if place.lock.exists() else place.bags()
+    for path in (place.database, place.log, *bags):
+        if path.exists():
+            raise Conflict(f"there is something at {path}: name another place, or move it away", path=str(path))
+
+
+def copy_with_bags(source: Path, target: Path) -> tuple[int, list[Path]]:
+    """As `copy_database`, with every letter that is whole; and the bags in which some are not."""
+    made: list[Path] = []
+    try:
+        damaged = _copy_bags(source, target, made)
+        return copy_database(source, target), damaged
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
+
+
 def _fill(place: Place, draft: Path) -> None:
+    plate = read_nameplate(place)
+    if plate is not None and plate.names_another(place):
+        said = f"beside {place.database} is the log of another database: open the store once, or move {place.log} away"
+        raise StoreReplaced(said, path=str(place.database))
     reader = open_reader(place, None)
     try:
         with closing(apsw.Connection(str(draft), vfs=find_layer())) as copy:
@@ -70,8 +103,8 @@ def _begin_with_checksums(copy: apsw.Connection) -> None:
     copy.execute("CREATE TABLE first (page INTEGER)")
 
 
-def copy_bags(source: Path, target: Path) -> list[Path]:
-    """Copy every letter that is whole; the bags in which some are not. Call it before the database is copied."""
+def _copy_bags(source: Path, target: Path, made: list[Path]) -> list[Path]:
+    """Copy every letter that is whole; the bags in which some are not. Those that were made are added to `made`."""
     damaged = []
     for path in find_bags(Path(os.path.realpath(source))):
         client = path.name.rpartition("-")[2]
@@ -84,12 +117,17 @@ def copy_bags(source: Path, target: Path) -> list[Path]:
             if letters.damage:
                 damaged.append(path)
             if letters.calls:
-                _write(target.with_name(f"{target.name}-bag-{client}"), letters.whole)
+                _write(target.with_name(f"{target.name}-bag-{client}"), letters.whole, made)
     return damaged
 
 
-def _write(path: Path, content: bytes) -> None:
-    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _write(path: Path, content: bytes, bags: list[Path]) -> None:
+    try:
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        said = f"there is something at {path}: name another place, or move it away"
+        raise Conflict(said, path=str(path)) from None
+    bags.append(path)
     try:
         write_whole(made, content)
         os.fsync(made)

@@ -18,7 +18,7 @@ from ganger.databases.sqlite.connecting import open_reader, shut
 from ganger.databases.sqlite.copying import check_integrity
 from ganger.databases.sqlite.errors import translate
 from ganger.databases.sqlite.logfile import read_log
-from ganger.databases.sqlite.nameplate import read_nameplate
+from ganger.databases.sqlite.nameplate import Nameplate, read_nameplate
 from ganger.databases.sqlite.place import LocalHost, Place
 from ganger.databases.sqlite.versions import FORMAT, PROTOCOL
 from ganger.databases.statements import load_queries
@@ -60,12 +60,12 @@ class Examined(NamedTuple):
 def examine(path: Path) -> Examined:
     """Read all of the file and judge it; nothing is changed. Raises StoreError if it is no file of ours at all."""
     place = Place.of(path)
-    log_damage, (bags, letters) = _examine_log(place), _examine_bags(place)
+    plate = read_nameplate(place)
+    log_damage, (bags, letters) = _examine_log(place, plate), _examine_bags(place)
     try:
         damage, checked, (schema, file_format, minimum) = _examine_pages(place)
     except StoreBroken as error:
         damage, checked, (schema, file_format, minimum) = [error.message], False, (0, 0, 0)
-    plate = read_nameplate(place)
     lives = plate is not None and plate.lives()
     return Examined(
         damage, checked, log_damage, bags, letters, place.find_damaged(), schema, file_format, minimum,
@@ -88,7 +88,9 @@ def _examine_pages(place: Place) -> tuple[list[str], bool, tuple[int, int, int]]
         shut(reader)
 
 
-def _examine_log(place: Place) -> str | None:
+def _examine_log(place: Place, plate: Nameplate | None) -> str | None:
+    if plate is not None and plate.names_another(place):
+        return "it is the log of another database, which was here before: the next that opens the store sets it apart"
     found = read_log(place.log)
     for _ in range(_LOOKS):
         if found.damage is None or found == (again := read_log(place.log)):

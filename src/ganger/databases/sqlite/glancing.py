@@ -11,8 +11,8 @@ have found.
 
 The disk had failed. What the log holds may be in the cache alone, and to sync it again proves nothing: the nameplate
 says so, and the file is left to one that owns it and checks it. The same goes for whatever else is not plainly well: no
-nameplate, a damaged log, another program's file, another version's tables, a place where no database may live. `None`
-then means: open it in full, which mends it or says what is wrong.
+nameplate, a damaged log, the log of another database, another program's file, another version's tables, a place where
+no database may live. `None` then means: open it in full, which mends it or says what is wrong.
 """
 
 import os
@@ -62,7 +62,7 @@ def glance_at(path: Path, *, application: str, schema: int) -> Iterator[Glance |
 
 def _open(place: Place) -> apsw.Connection | None:
     plate = read_nameplate(place)
-    if plate is None or not plate.sound:
+    if plate is None or not plate.sound or plate.names_another(place):
         return None
     if not plate.lives() and read_log(place.log).damage is not None:
         return None

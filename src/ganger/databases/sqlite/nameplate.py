@@ -1,6 +1,7 @@
 """What the lock file says about the owner."""
 
 import os
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,11 @@ class Nameplate(msgspec.Struct, frozen=True):
     files: tuple[int, int, int] = (0, 0, 0)
     """The numbers of the database, its log and the log's index: if one is another's, they do not belong together."""
 
+    def names_another(self, place: Place) -> bool:
+        """Is the database that lies there another than the one it was signed for? Then the log beside it is not its."""
+        database, log, _ = self.files
+        return bool(database and log) and _number(place.database) not in (database, 0) and _number(place.log) == log
+
     def lives(self) -> bool:
         """Is there a process of this number?"""
         try:
@@ -36,3 +42,10 @@ def read_nameplate(place: Place) -> Nameplate | None:
         return msgspec.json.decode(place.lock.read_bytes(), type=Nameplate)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def _number(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0

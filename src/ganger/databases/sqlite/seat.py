@@ -32,17 +32,19 @@ _CREDENTIALS: Final = struct.Struct("3i")
 class Seat:
     """The lock and the listening socket. Closing the last copy of the lock frees the seat."""
 
-    __slots__ = ("_lock", "listener", "place")
+    __slots__ = ("_address", "_lock", "listener", "place")
 
     def __init__(self, place: Place, lock: int, listener: socket.socket | None = None) -> None:
         self.place = place
         self._lock = lock
+        self._address = _number(place.socket)
         self.listener = listener
 
     def listen(self) -> socket.socket:
         """The socket on which others reach this owner; one that was handed over goes on."""
         if self.listener is None:
             self.listener = _listen(self.place)
+            self._address = _number(self.place.socket)
         return self.listener
 
     def sign(self, plate: Nameplate) -> None:
@@ -58,6 +60,10 @@ class Seat:
             return self._lock >= 0 and os.path.samestat(os.stat(self.place.lock), os.fstat(self._lock))
         except OSError:
             return False
+
+    def can_be_reached(self) -> bool:
+        """Does the name of the socket still lead to the one on which this process listens?"""
+        return self._address != 0 and _number(self.place.socket) == self._address
 
     def pass_on(self, to: socket.socket, frame: bytes) -> None:
         """Hand the lock and the listening socket to the process at the other end; close this copy afterwards."""
@@ -77,6 +83,13 @@ class Seat:
             self.listener.close()
         if lock >= 0:
             os.close(lock)
+
+
+def _number(path: Path) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def take_seat(place: Place) -> Seat | None:

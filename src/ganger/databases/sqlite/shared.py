@@ -96,8 +96,8 @@ class SharedFile:
         StoreNotADatabase, StoreNewerVersion, MigrationChanged, StoreFull, StoreBroken, or StoreUnavailable if the
         owner does not answer in time.
         """
-        loop = asyncio.get_running_loop()
-        catalogue, inbox = Catalogue(operations, limits.frame_bytes), Inbox()
+        # In this order: a catalogue that is refused leaves no sockets of an inbox behind.
+        catalogue, inbox, loop = Catalogue(operations, limits.frame_bytes), Inbox(), asyncio.get_running_loop()
         desk = Desk(
             place=Place.of(path),
             charter=Charter(application, tuple(migrations), prepare, protocol, vfs),

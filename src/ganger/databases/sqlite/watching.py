@@ -13,6 +13,8 @@ of the database, of its log and of the log's index before it commits, and tells 
 not. A file that is written over in place has the same name and number, but another time of its last change: the owner
 alone writes into the database, and knows when it did.
 
+The socket is removed, by somebody who clears away old files: nobody can reach the owner any more, nor become one.
+
 The log or its index is removed. What is in the log is not in the database yet, but the owner still has it open: unless
 somebody has made another log by then, it is written into the database.
 
@@ -68,7 +70,7 @@ class Watch:
 
     def begin(self) -> None:
         """The files were opened and are in use."""
-        for path in (str(self._place.lock), self._log, self._index):
+        for path in (str(self._place.lock), str(self._place.socket), self._log, self._index):
             self.notice.watch(path)
         self.notice.watch(self._database, writes=True)
         self.files = find_files(self._place)
@@ -82,6 +84,8 @@ class Watch:
         """Displaced if the files are no longer those that were opened."""
         if not self._seat.is_ours():
             raise Displaced("its lock file was removed or replaced")
+        if not self._seat.can_be_reached():
+            raise Displaced("its socket was removed or replaced")
         files = self.files
         try:
             database = os.stat(self._database)

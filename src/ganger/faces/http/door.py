@@ -24,6 +24,7 @@ from ganger.faces.http.reply import Answer, Reply
 from ganger.faces.http.request import ClientGone, Request, read_query
 from ganger.faces.http.routes import Route, Table
 from ganger.faces.http.visits import Visits
+from ganger.runtime.faults import name_fault
 from ganger.runtime.respite import Respite
 from ganger.runtime.telemetry import SILENT, Telemetry
 
@@ -69,7 +70,7 @@ class HttpDoor:
         except ClientGone:
             raise
         except Exception as error:
-            self._telemetry.event("request_failed", path=_show(request.head.path), error=repr(error))
+            self._telemetry.event("request_failed", path=_show(request.head.path), error=name_fault(error))
             return answer_error(GangerError("an error that nobody expected"))
 
     async def accompany(self, sending: Coroutine[Any, Any, None], request: Request) -> bool:
@@ -84,13 +85,13 @@ class HttpDoor:
             raise
         except Exception as error:
             # The answer has begun: all that can be said is that it ends. The client asks again, and is told why.
-            self._telemetry.event("stream_ended", path=_show(request.head.path), error=repr(error))
+            self._telemetry.event("stream_ended", path=_show(request.head.path), error=name_fault(error))
             return False
 
     def _word(self, error: GangerError, path: bytes) -> Reply:
         answer = answer_error(error)
         if answer.status == 500:
-            self._telemetry.event("request_failed", path=_show(path), error=repr(error))
+            self._telemetry.event("request_failed", path=_show(path), error=name_fault(error))
         return answer
 
     async def _serve(self, request: Request) -> Answer:

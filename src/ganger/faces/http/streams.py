@@ -24,6 +24,7 @@ from ganger.faces.http.limits import HttpLimits
 from ganger.faces.http.problem import answer_error
 from ganger.faces.http.request import ClientGone
 from ganger.faces.http.sending import write_reply
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import SILENT, Telemetry
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Control, Decoder, Opcode, Piece, Violation
@@ -123,7 +124,7 @@ class StreamSocket(asyncio.Protocol):
         except ClientGone:
             self._transport.abort()
         except Exception as error:
-            self.plan.telemetry.event("request_failed", path="websocket", error=repr(error))
+            self.plan.telemetry.event("request_failed", path="websocket", error=name_fault(error))
             self.close(frames.BROKEN, "an error that nobody expected")
         self.close(frames.NORMAL, "")
 
@@ -231,8 +232,8 @@ class StreamSocket(asyncio.Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Is nobody in the middle of a message, and is there room?"""
-        return not self._sending.locked() and self._room.is_set()
+        """Is the client here, nobody in the middle of a message, and is there room?"""
+        return not (self._ended or self._closing or self._sending.locked()) and self._room.is_set()
 
     @property
     def unsent(self) -> int:

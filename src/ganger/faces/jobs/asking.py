@@ -32,7 +32,7 @@ class Asking:
         self._word = Word.NONE
 
     def ask(self) -> None:
-        """Ask if the way is free."""
+        """Ask if the way is free; one who has gone is not asked. Does not raise: others are asked with it."""
         if self._socket.is_free:
             self._socket.send_now(_ASK)
             self._word = Word.ASKED

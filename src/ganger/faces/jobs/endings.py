@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from ganger.core.errors import NodeGone, StaleLease
 from ganger.core.outcome import Crashed, Outcome, Release
 from ganger.faces.http.request import ClientGone
+from ganger.runtime.faults import name_fault
 from ganger.runtime.telemetry import Telemetry
 from ganger.wire.websocket import frames
 from ganger.wire.websocket.frames import Violation
@@ -26,7 +27,7 @@ def explain(error: BaseException | None, stopping: bool, telemetry: Telemetry) -
         return _tell_gone(stopping)
     if isinstance(error, Violation):
         return Ending(error.code, error.reason, Crashed(f"the worker broke the protocol: {error}"))
-    telemetry.event("worker_session_failed", error=repr(error))
+    telemetry.event("worker_session_failed", error=name_fault(error))
     if isinstance(error, NodeGone | StaleLease):
         return Ending(_COME_BACK, "the server lost its hold on this worker: connect again", Release())
     return Ending(frames.BROKEN, "the server cannot go on now: connect again later", Release())

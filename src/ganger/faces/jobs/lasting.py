@@ -50,6 +50,7 @@ from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
 from ganger.faces.jobs.parting import Here, await_return, give_up, leave
 from ganger.faces.jobs.registry import LOGS
 from ganger.faces.jobs.workers import KICKED, Reins, Seen
+from ganger.runtime.faults import name_fault
 from ganger.wire.jobs import second
 from ganger.wire.jobs.machine import Phase
 from ganger.wire.jobs.messages import ASK_STATUS, Status, WorkerStatus
@@ -108,7 +109,7 @@ class LastingSession:
             return error.code, error.reason
         if error is None or isinstance(error, ClientGone):
             return frames.GOING_AWAY, "the server is stopping: connect again in a moment"
-        self._backend.telemetry.event("worker_session_failed", error=repr(error))
+        self._backend.telemetry.event("worker_session_failed", error=name_fault(error))
         if isinstance(error, NodeGone):
             return _COME_BACK, "the server lost its hold on this worker: connect again"
         return frames.BROKEN, "the server cannot go on now: connect again later"
@@ -387,7 +388,7 @@ def _read_job(text: str, here: Here) -> Lease:
 
 
 async def _race(*works: Coroutine[Any, Any, None]) -> BaseException | None:
-    """Do all of it until one has ended, and end the others; the error of the one."""
+    """Do all of it until one has ended, and end the others; the error of the one. All are asked for theirs."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -395,4 +396,5 @@ async def _race(*works: Coroutine[Any, Any, None]) -> BaseException | None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-    return next((task.exception() for task in done), None)
+    errors = {task: None if task.cancelled() else task.exception() for task in tasks}
+    return next((errors[task] for task in done), None)

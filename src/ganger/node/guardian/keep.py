@@ -195,7 +195,7 @@ class Keep:
         cap = tools.cap if order.caps.output is None else min(tools.cap, order.caps.output)
         cell = tools.spawner.lend_cell(order)
         tools.spare.hold()
-        pipes = Pipes(tools.spool, order.key, cap, order.merge, masks=order.masks, give_way=tools.spare.release)
+        pipes = Pipes(tools.spool, order.key, cap, order.merge, masks=order.masks, spare=tools.spare)
         attempt = Attempt(order, self._serial, now, pipes, cell)
         try:
             attempt.pid = tools.spawner.spawn(order, self._serial, cell, pipes.writers)

@@ -1,8 +1,8 @@
 """Space kept for what programs say when the disk is full: a file of some megabytes that is given up then.
 
 While there is space, some of it is held in a file. When a write fails for lack of space the file is removed, and each
-stream may go on for `LAST` bytes: so a flood takes no more of it than a program that says one line. It is held again
-as soon as there is room for it.
+stream may go on for `LAST` bytes, whether it has met the full disk itself or not: so a flood takes no more of it than a
+program that says one line. It is held again as soon as there is room for it.
 """
 
 import os
@@ -20,6 +20,7 @@ class Spare:
     def __init__(self, path: str) -> None:
         self._path = path
         self._is_held = False
+        self.is_given_up = False
 
     def hold(self) -> None:
         """Hold it, if that is possible now."""
@@ -34,11 +35,11 @@ class Spare:
         except OSError:
             self._remove()
         else:
-            self._is_held = True
+            self._is_held, self.is_given_up = True, False
 
     def release(self) -> None:
         """Give it up: somebody needs the space."""
-        self._is_held = False
+        self._is_held, self.is_given_up = False, True
         self._remove()
 
     def _remove(self) -> None:

@@ -7,11 +7,11 @@ was spared is given up first, and each stream is kept for a little longer (`spar
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from ganger.node.guardian.spare import LAST
+from ganger.node.guardian.spare import LAST, Spare
 from ganger.node.masking import Masker
 from ganger.runtime.disk import NO_SPACE
 from ganger.wire.cuts import FULL
@@ -26,17 +26,16 @@ _LEFTOVER: Final = 1 << 22
 
 
 class Sink:
-    """One stream's file. `fault` is why the disk did not take all of it; `give_way` gives up what was spared."""
+    """One stream's file. `fault` is why the disk did not take all of it; what is in `spare` is given up for it."""
 
-    __slots__ = ("_cap", "_fd", "_give_way", "dropped", "fault", "length", "path")
+    __slots__ = ("_cap", "_fd", "_is_lowered", "_spare", "dropped", "fault", "length", "path")
 
-    def __init__(
-        self, spool: str, key: tuple[int, int], name: str, cap: int, give_way: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, spool: str, key: tuple[int, int], name: str, cap: int, spare: Spare | None = None) -> None:
         self.length = 0
         self.dropped = 0
         self.fault = ""
-        self._give_way = give_way
+        self._spare = spare
+        self._is_lowered = False
         self.path = f"{spool}/{key[0]}.{key[1]}.{name}"
         self._cap = cap
         self._fd = -1
@@ -58,6 +57,9 @@ class Sink:
     def _append(self, data: memoryview) -> int:
         """How much of it could be kept. After the first byte that could not be, none is: a stream has no holes."""
         kept = 0
+        if self._spare is not None and self._spare.is_given_up and not self._is_lowered:
+            # Another stream met the full disk: what it has gained is for all.
+            self._lower_to_last()
         while kept < len(data) and (room := self._cap - self.length) > 0:
             try:
                 size = os.write(self._open(), data[kept : kept + room])
@@ -72,11 +74,17 @@ class Sink:
         """The disk takes no more; but the first time that it is full, a little, where space was spared."""
         if error.errno in NO_SPACE and not self.fault:
             self.fault = FULL
-            self._cap = min(self._cap, self.length + LAST)
-            self._give_way()
+            if self._spare is not None and not self._spare.is_given_up:
+                self._spare.release()
+            self._lower_to_last()
         else:
             self.fault = self.fault or f"the disk failed: {error.strerror}"
             self._cap = 0
+
+    def _lower_to_last(self) -> None:
+        if not self._is_lowered:
+            self._is_lowered = True
+            self._cap = min(self._cap, self.length + LAST)
 
     def _open(self) -> int:
         if self._fd < 0:
@@ -87,6 +95,8 @@ class Sink:
     def _drop(self, size: int) -> None:
         first = not self.dropped
         self.dropped += size
+        if self._is_lowered:
+            self.fault = self.fault or FULL
         if first:
             self._cap = 0
             self._mark()
@@ -197,13 +207,13 @@ class Pipes:
         merge: bool,
         *,
         masks: Sequence[bytes] = (),
-        give_way: Callable[[], None] = lambda: None,
+        spare: Spare | None = None,
     ) -> None:
         self.taps: list[Tap] = []
         self.writers: list[int] = []
         names = ("stdout",) if merge else ("stdout", "stderr")
-        self.sinks = {name: Sink(spool, key, name, cap, give_way) for name in names}
-        mixed = Twin(self.sinks["stdout"], spool, key, MIXED, cap) if merge else Sink(spool, key, MIXED, cap, give_way)
+        self.sinks = {name: Sink(spool, key, name, cap, spare) for name in names}
+        mixed = Twin(self.sinks["stdout"], spool, key, MIXED, cap) if merge else Sink(spool, key, MIXED, cap, spare)
         self.sinks[MIXED] = mixed
         for name in names:
             self._add(name, masks)

@@ -45,3 +45,12 @@ def test_only_a_server_that_is_gone_is_asked_again() -> None:
     assert is_lost(errors.AutoReconnect("gone"))
     assert is_lost(errors.OperationFailure("shutting down", 91))
     assert not is_lost(errors.OperationFailure("odd", 1))
+
+
+def test_a_document_that_is_refused_is_not_shown() -> None:
+    refused = {"index": 0, "code": 121, "errmsg": "Document failed validation", "op": {"spec": b"of somebody"}}
+
+    said = translate(errors.BulkWriteError({"writeErrors": [refused]}), "submitting").message
+
+    assert "Document failed validation" in said
+    assert "somebody" not in said

@@ -7,7 +7,7 @@ import pytest
 
 from ganger.databases.mongo.database import Database
 from ganger.databases.mongo.session import Session
-from ganger.databases.mongo.watching import MOST, RESET
+from ganger.databases.mongo.watching import MOST, RESET, Watch
 from ganger.runtime.entropy import SystemEntropy
 from tests.unit.databases.mongo.test_journal import NOTES, Note
 
@@ -105,6 +105,27 @@ def test_however_much_has_happened_it_is_all_told_at_one_look(mongo_url: Callabl
         await steps.insert_many([*quiet, last])
         there.topics.clear()
         await other._watch._look()
+        await there.wait("a")
+
+    run(mongo_url(), story)
+
+
+def test_a_step_that_is_half_made_when_the_watch_begins_is_told_when_it_is_made(mongo_url: Callable[[], str]) -> None:
+    """Whoever is told to look at the beginning does not see what it does."""
+
+    async def story(one: Database, other: Database) -> None:
+        there = Heard()
+        assert other._watch is not None
+        await other._watch.stop()
+        steps = one.handle["ganger_steps"]
+        await steps.insert_one({"_id": 1, "seal": "half", "sequences": {}, "topics": ["a"]})
+        other.listen((RESET, "a"), there)
+        other._watch = Watch(other.handle, other._listeners)
+        await other._watch.start()
+        await there.wait(RESET)
+        await there.wait("a")
+        there.topics.clear()
+        await steps.update_one({"_id": 1}, {"$set": {"applied": "x"}})
         await there.wait("a")
 
     run(mongo_url(), story)

@@ -19,3 +19,13 @@ from ganger.databases.postgres.errors import translate
 )
 def test_each_error_says_whose_fault_it_is(raised: Exception, kind: type[GangerError]) -> None:
     assert type(translate(raised, "testing")) is kind
+
+
+def test_a_row_that_is_refused_is_not_shown() -> None:
+    error = asyncpg.CheckViolationError("new row violates a check")
+    error.detail = "Failing row contains (1, of somebody)."
+
+    said = translate(error, "submitting").message
+
+    assert "new row violates a check" in said
+    assert "somebody" not in said
