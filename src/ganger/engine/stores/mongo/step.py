@@ -33,13 +33,15 @@ EVENT_ENTRIES: Final = 10_000
 
 class Step:
     def __init__(self, session: Session, reading: Reading, boot: str, watch: Watch, dialect: Dialect) -> None:
+        """`watch` has what this process knows of strangers."""
         self.session = session
         self.draft = session.draft
         self.now, self.wall, self.steady = reading
         self.boot = boot
         self.watch = watch
-        """What this process knows of strangers."""
         self.dialect = dialect
+        self.indexed = True
+        """False while the indexes of a large database are being made: only strangers' tasks are found quickly then."""
         self.ended: list[TaskId] = []
         """Tasks that became final and whose edges and groups were not followed yet."""
         self.followed: dict[TaskId, Moment] | None = None

@@ -126,6 +126,7 @@ class MongoStore:
     async def _step(self, work: Callable[[Step, R], Awaitable[T]], request: R, doing: str = "") -> T:
         async def run(session: Session) -> T:
             step = Step(session, self._time.read(session.head.at), self._time.boot, self._watch, self.dialect)
+            step.indexed = self._database.is_indexed
             reply = await work(step, request)
             await step.finish()
             return reply
