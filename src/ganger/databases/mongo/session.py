@@ -72,6 +72,10 @@ class Session:
         """How many documents there are, as they lie there, whatever the step has written."""
         return await self.database[table].count_documents(where)
 
+    async def distinct(self, table: str, name: str, where: Doc) -> list[Any]:
+        """The values of a field, as they lie there, whatever the step has written."""
+        return await self.database[table].distinct(name, where)
+
     async def count_by(self, table: str, outer: str, inner: str) -> dict[Any, dict[Any, int]]:
         """How many documents have each pair of values of two fields. Lists and the like are all told as None."""
         group = {"_id": {"outer": f"${outer}", "inner": f"${inner}"}, "n": {"$sum": 1}}

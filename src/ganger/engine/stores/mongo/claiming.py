@@ -22,7 +22,7 @@ from ganger.engine.stores.mongo.following import tell_holder
 from ganger.engine.stores.mongo.moving import advance, apply
 from ganger.engine.stores.mongo.row import QueueRow, Row
 from ganger.engine.stores.mongo.step import Step
-from ganger.engine.stores.mongo.tables import DATA, QUEUES, TASKS, datum_key
+from ganger.engine.stores.mongo.tables import DATA, TASKS, datum_key
 
 PROMOTED: Final = 1_000
 """So many due tasks a claim promotes at most; upkeep does the rest."""
@@ -73,7 +73,7 @@ async def claim(step: Step, request: Claim) -> Exchanged:
 
 
 async def _queues_of(step: Step, request: Claim) -> dict[QueueId, QueueRow]:
-    await step.draft.load(QUEUES, request.queues)
+    await step.load_queues(request.queues)
     found = {queue: await step.queue_row(queue) for queue in request.queues}
     known = {queue: row for queue, row in found.items() if row is not None}
     # What strangers made is found by their own indexes, what is ours only by those that are being made.
@@ -156,7 +156,9 @@ async def _take_best(step: Step, claimant: Claimant) -> list[Row]:
     room, most = Room(step, claimant.node), claimant.request.most
     lines = _open_lines(step, claimant)
     taken: list[Row] = []
-    shared = [line for line in lines if line.queue.shared and not await _is_others_turn(step, line, claimant)]
+    waiting = await sharing.find_waiting(step, (line.queue for line in lines if line.queue.shared))
+    filled = [line for line in lines if line.queue.shared and line.queue.id in waiting]
+    shared = [line for line in filled if not await _is_others_turn(step, line, claimant)]
     if shared and await _has_orphans(step, claimant.node):
         shared = []
     for line in _in_turn(step, shared):
@@ -356,8 +358,11 @@ def _times(step: Step, row: QueueRow, claimant: Claimant) -> list[Wall]:
 
 async def _find_waiting(step: Step, claimant: Claimant) -> bool:
     """Does a limit alone keep a ready task from this claim?"""
-    for line in _open_lines(step, claimant):
-        if await (_waits_shared(step, line) if line.queue.shared else _waits(step, line)):
+    lines = _open_lines(step, claimant)
+    filled = await sharing.find_waiting(step, (line.queue for line in lines if line.queue.shared))
+    for line in lines:
+        may_wait = not line.queue.shared or line.queue.id in filled
+        if may_wait and await (_waits_shared(step, line) if line.queue.shared else _waits(step, line)):
             return True
     return False
 

@@ -222,6 +222,9 @@ class MongoStore:
     async def list_odd(self, most: int) -> list[Odd]:
         return await self._read(lambda base: recalling.list_odd(base, self.dialect, most))
 
+    async def find_odd(self, id: str) -> Odd | None:
+        return await self._read(lambda base: recalling.find_odd(base, self.dialect, id))
+
     async def holder_of(self, task: TaskId) -> str | None:
         return await self._read(lambda base: neighbours.name_holder(base, task))
 
