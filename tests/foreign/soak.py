@@ -17,17 +17,15 @@ LONGEST_CLAIMED: Final = 5.0
 """Seconds for which a task may be claimed and not begun."""
 FAIR: Final = 0.2
 """How much one of two equal nodes may run more or less than their mean."""
-_LOOK: Final = 0.02
 _ACTIVE: Final = {"$in": [-1, 0]}
 
 
 class Soaked(NamedTuple):
-    """What was seen: seconds that the longest claim took, limits that were passed, tasks by node, and what is left."""
+    """What was seen: seconds that the longest claim took, limits that were passed, and tasks by node."""
 
     claimed: float
     passed: dict[str, int]
     by_node: Counter[str]
-    left: int
     looks: int
     tasks: int
 
@@ -52,17 +50,24 @@ class Soak:
         self._names = {queue["_id"]: queue["name"] for queue in self._yard.base.queues.find()}
 
     def run(self, seconds: float, rate: float, patience: float) -> Soaked:
-        """So many tasks a second for so long, and then until all have ended, but not for longer than that."""
+        """So many tasks a second for so long, and then until all have ended, which must come within the patience."""
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
-            while self._made < rate * (time.monotonic() - began):
+
+        def feed() -> bool:
+            passed = time.monotonic() - began
+            while self._made < rate * min(passed, seconds):
                 self._add()
             self._look()
-        end = time.monotonic() + patience
-        while self._count_left() and time.monotonic() < end:
+            return passed > seconds
+
+        def is_drained() -> bool:
             self._look()
+            return self._count_left() == 0
+
+        self._yard.until(feed, seconds + patience)
+        self._yard.until(is_drained, patience)
         ran = Counter(line.split()[1] for line in self._yard.log.read_text().splitlines())
-        return Soaked(self._longest, self._passed, ran, self._count_left(), self._looks, self._made)
+        return Soaked(self._longest, self._passed, ran, self._looks, self._made)
 
     def _add(self) -> None:
         queue = self._chance.choice(list(self._names))
@@ -83,7 +88,6 @@ class Soak:
         for (queue, node), count in places.items():
             if queue is not None and count > self._limits[queue]:
                 self._passed[f"{queue} on {node}"] = count
-        time.sleep(_LOOK)
 
     def _count_left(self) -> int:
         left: int = self._yard.base.tasks.count_documents({"status": {"$lte": 0}})
