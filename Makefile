@@ -16,7 +16,7 @@ FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GAN
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_SILENT=10000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 GANGER_TEST_AWAY=60 \
   GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05 GANGER_TEST_FLIPS=1000 GANGER_TEST_ORPHANS=200 \
-  GANGER_TEST_ROUNDS=100000 GANGER_TEST_ODD=2000 GANGER_TEST_HISTORY=1000000
+  GANGER_TEST_ROUNDS=100000 GANGER_TEST_ODD=2000 GANGER_TEST_HISTORY=1000000 GANGER_TEST_SOAK=1800
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_join.py tests/system/test_many_conditions.py \
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
 	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/system/test_server_away.py \
-	  tests/system/test_lost_wakeups.py \
+	  tests/system/test_lost_wakeups.py tests/system/test_strangers_later.py tests/system/test_soak.py \
 	  tests/contract/test_postgres_limits.py tests/contract/test_mongo_odd.py tests/contract/test_mongo_history.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute

@@ -1,14 +1,18 @@
 """How much is claimed in queues that strangers share: never more than was asked for, and never above a limit."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from pymongo import AsyncMongoClient
 
 from ganger.core.ids import NodeId
+from ganger.core.queue import Policy
 from ganger.core.state import move
 from ganger.engine.store import Claim, Exchange
+from ganger.engine.stores.mongo import MongoStore
 from ganger.testing.contracts.scene import Scene, plain
-from tests.contract.beside import KIND, insert, look, queue_of, take
+from tests.contract.beside import DEMO, KIND, insert, look, open_both, queue_of, take
 from tests.contract.installation import LONG_AGO, PLACES, Installation, install
 
 pytestmark = pytest.mark.slow
@@ -77,6 +81,43 @@ def test_what_a_step_settles_makes_room_for_strangers_first(disbatch: Installati
     disbatch.tell(story)
 
 
+def test_two_processes_that_take_at_one_moment_do_not_pass_a_limit_over_all_nodes(disbatch: Installation) -> None:
+    async def run() -> None:
+        async with (
+            open_both(disbatch.url, disbatch.dialect) as (one, database),
+            open_both(disbatch.url, disbatch.dialect) as (two, _),
+        ):
+            place = await disbatch.make_queue(database, limit=None)
+            await database.tasks.insert_many([disbatch.word_task(place) for _ in range(60)])
+            await look(one)
+            await one.change_queue(await queue_of(one), policy=Policy(plugin=DEMO, max_active=3))
+            nodes = await one.node("one", kinds=(KIND,)), await two.node("two", kinds=(KIND,))
+            seen = asyncio.create_task(watch_active(disbatch.url, 60))
+            await asyncio.gather(run_all(one, nodes[0]), run_all(two, nodes[1]))
+            assert 0 < await seen <= 3
+
+    asyncio.run(run())
+
+
+async def run_all(scene: Scene, node: NodeId) -> None:
+    """Take and end tasks until all have ended."""
+    queue = await queue_of(scene)
+    while (await scene.store.counts())[0][0].by_status.get(1) != 60:
+        held = await take(scene, node, queue, 3)
+        await scene.store.exchange(Exchange(tuple(move(one.id, "succeed", one.fence) for one in held)))
+        scene.clock.advance(1_000)
+
+
+async def watch_active(url: str, count: int) -> int:
+    """How many tasks were in hand at one moment at most, until so many have ended."""
+    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url)
+    most, tasks = 0, client.get_default_database().tasks
+    while await tasks.count_documents({"status": 1}) < count:
+        most = max(most, await tasks.count_documents({"status": {"$in": [-1, 0]}}))
+    await client.close()
+    return most
+
+
 def test_the_limit_of_a_node_holds_over_its_queues(disbatch: Installation) -> None:
     async def story(scene: Scene, database: Any) -> None:
         for name in ("one", "two"):
@@ -113,6 +154,72 @@ def test_who_has_freed_scarce_threads_leaves_them_to_others_first(disbatch: Inst
         assert await claim(scene, one, 1) == 1
 
     disbatch.tell(story)
+
+
+def test_what_a_dead_process_was_just_taking_is_free_again_in_seconds(disbatch: Installation) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        place = await disbatch.make_queue(database, limit=1)
+        task = await disbatch.add_task(database, place)
+        await look(scene)
+        before = await database.tasks.find_one({"_id": task})
+        node = await scene.node("mig02", kinds=(KIND,))
+        mark = {"ganger.pending": "a step of a dead process", "ganger.pended": scene.clock.wall()}
+        await database.tasks.update_one({"_id": task}, {"$set": {"node": "mig01", "status": -1, **mark}})
+        scene.clock.advance(9_000)
+        for _ in range(3):
+            await look(scene)
+        assert (await database.tasks.find_one({"_id": task}))["status"] == -1, "its process may only be slow"
+        scene.clock.advance(2_000)
+        for _ in range(2):
+            await look(scene)
+        assert await database.tasks.find_one({"_id": task}) == before
+        assert await claim(scene, node, 1) == 1
+
+    disbatch.tell(story)
+
+
+def test_a_process_that_was_stopped_while_it_took_a_task_does_not_get_it_when_it_goes_on(
+    disbatch: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with (
+            open_both(disbatch.url, disbatch.dialect) as (one, database),
+            open_both(disbatch.url, disbatch.dialect) as (two, _),
+        ):
+            task = await disbatch.add_task(database, await disbatch.make_queue(database))
+            await look(one)
+            node = await one.node("mig02", kinds=(KIND,), lease=10**6)
+            grabbed, goes_on = stop_before_commit(one, monkeypatch)
+            taking = asyncio.create_task(claim(one, node, 1))
+            await grabbed.wait()
+            two.clock.advance(10**5)
+            for _ in range(2):
+                await look(two)
+            said = {"node": "stranger", "status": 0}
+            free = {"_id": task, "status": -2}
+            assert (await database.tasks.update_one(free, {"$set": said})).modified_count == 1
+            goes_on.set()
+            assert await taking == 0
+            found = await database.tasks.find_one({"_id": task})
+            assert {name: found[name] for name in said} == said
+
+    asyncio.run(run())
+
+
+def stop_before_commit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Stop the next step between what it takes and its record, as SIGSTOP would: one is set then, the other ends it."""
+    assert isinstance(scene.store, MongoStore)
+    journal = scene.store.database._writer.journal
+    is_certain, reached, goes_on = journal.is_certain, asyncio.Event(), asyncio.Event()
+
+    async def stop(head: Any) -> bool:
+        certain = await is_certain(head)
+        reached.set()
+        await goes_on.wait()
+        return certain
+
+    monkeypatch.setattr(journal, "is_certain", stop)
+    return reached, goes_on
 
 
 def test_nothing_new_is_taken_in_a_place_before_its_orphans_are_written(disbatch: Installation) -> None:

@@ -112,6 +112,28 @@ def test_an_odd_queue_is_ignored_and_nothing_of_it_is_run(disbatch: Installation
     disbatch.tell(story)
 
 
+def test_why_one_document_is_left_alone_is_told(disbatch: Installation) -> None:
+    async def story(scene: Scene, database: Any) -> None:
+        place, limit = await disbatch.make_queue(database), "threads" if disbatch.is_later else "maxthreads"
+        bad = await disbatch.make_queue(database, "bad", limit=2.5)
+        good = await disbatch.add_task(database, place)
+        odd = await disbatch.add_task(database, place, status="x")
+        lost, homeless = await disbatch.add_task(database, bad), await disbatch.add_task(database, ObjectId())
+        assert isinstance(scene.store, Strangers)
+        told = [
+            await scene.store.find_odd(str(id)) for id in (good, place, ObjectId(), "no id", odd, bad, lost, homeless)
+        ]
+        assert told[:4] == [None] * 4
+        assert [(one.collection, one.id) for one in told[4:] if one] == [
+            ("tasks", str(odd)), ("queues", str(bad)), ("tasks", str(lost)), ("tasks", str(homeless)),
+        ]  # fmt: skip
+        said = [one.what for one in told[4:] if one]
+        assert said[:2] == ["its status is 'x'", f"its {limit} is odd: 2.5 is no number of tasks"]
+        assert (said[1] in said[2], said[3].endswith("which is not there")) == (True, True)
+
+    disbatch.tell(story)
+
+
 def words_of(disbatch: Installation) -> str:
     return "params" if disbatch.is_later else "parameters"
 

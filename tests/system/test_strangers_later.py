@@ -1,5 +1,6 @@
 """Nodes of two makes on one database of the later dialect: Ganger's, and programs of the later releases of Disbatch."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -7,10 +8,10 @@ from typing import Final
 import pytest
 
 from tests.foreign.shared import Shared
-from tests.foreign.yard import PLUGIN
+from tests.foreign.yard import PATIENCE, PLUGIN
 
-TASKS: Final = 60
-SLEEP: Final = 0.1
+TASKS: Final = int(os.environ.get("GANGER_TEST_STRANGERS", "60"))
+SLEEP: Final = float(os.environ.get("GANGER_TEST_STRANGERS_SLEEP", "0.1"))
 THREADS: Final = 10
 
 
@@ -23,15 +24,16 @@ class LaterYard(Shared):
         return ["later.py", self.url, "den", node, str(self.log)]
 
 
-@pytest.fixture
-def yard(mongo_url: Callable[[], str], tmp_path: Path) -> Iterator[LaterYard]:
-    made = LaterYard(mongo_url(), tmp_path)
+@pytest.fixture(params=["mongo_url", "mongo_replica_url"], ids=["standalone", "replica set"])
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LaterYard]:
+    give: Callable[[], str] = request.getfixturevalue(request.param)
+    made = LaterYard(give(), tmp_path)
     yield made
     made.close()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(300 + TASKS)
 def test_three_nodes_of_two_makes_run_each_task_once_in_the_later_dialect(yard: LaterYard) -> None:
     yard.command("queue", "demo", THREADS)
     yard.start_den("stranger")
@@ -42,7 +44,7 @@ def test_three_nodes_of_two_makes_run_each_task_once_in_the_later_dialect(yard: 
     yard.base.nodes.update_one({"node": "stranger"}, {"$set": {"maxthreads": 2}})
     yard.run("queue", "change", "demo", "--max-per-node", "2")
     yard.command("tasks", "demo", TASKS, SLEEP)
-    yard.until(lambda: yard.count(status=1, complete=True) == TASKS)
+    yard.until(lambda: yard.count(status=1, complete=True) == TASKS, PATIENCE + TASKS)
 
     runs = yard.count_runs()
     assert (len(runs), set(runs.values())) == (TASKS, {1})

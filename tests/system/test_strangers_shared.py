@@ -134,3 +134,18 @@ def test_each_make_leaves_alone_what_is_not_its_own(yard: Shared) -> None:
     assert (ours["constructor"], yard.count(queue=ours["_id"], node="ganger-1")) == ("Ganger", 1)
     strange = yard.base.tasks.find_one({"status": -20})
     assert (strange["node"], strange["mark"], "-20" in yard.count_runs()) == (-1, "stays", False)
+
+
+@pytest.mark.slow
+def test_an_operator_is_told_what_is_left_alone_and_why(yard: Shared) -> None:
+    yard.command("queue", "demo")
+    queue = yard.base.queues.find_one({"name": "demo"})["_id"]
+    odd = yard.base.tasks.insert_one({**describe(queue, {"n": 7}), "status": "queued"}).inserted_id
+    yard.start_node("ganger-1")
+    yard.command("tasks", "demo", 3)
+    yard.until(lambda: yard.count(status=1) == 3)
+    ran = yard.base.tasks.find_one({"status": 1})["_id"]
+
+    assert f"left alone: tasks {odd}: its status is 'queued'" in yard.run("doctor")
+    assert "its status is 'queued' [odd_document]" in yard.run("why", str(odd))
+    assert "[succeeded]" in yard.run("why", str(ran))

@@ -35,10 +35,12 @@ _ADVICE: Final = {
 def why(store: str | None, as_json: bool, task: "TaskId | str") -> None:
     """Say why a task does not run. All that keeps it from it is told; or where it runs, or how it ended.
 
-    ID is a number, a key, or the GUID of a job.
+    ID is a number, a key, the GUID of a job, or the object id of a document in MongoDB.
     """
 
-    async def explain(engine: "Engine") -> "tuple[TaskId, Why]":
+    async def explain(engine: "Engine") -> "tuple[TaskId | str, Why]":
+        if isinstance(task, str) and (odd := await _find_odd(engine, task)) is not None:
+            return task, odd
         found = await find_task(engine, task)
         return found, await engine.explain(found)
 
@@ -51,7 +53,21 @@ def why(store: str | None, as_json: bool, task: "TaskId | str") -> None:
         _print(line)
 
 
-def say_reasons(task: "TaskId", answer: "Why") -> list[str]:
+async def _find_odd(engine: "Engine", id: str) -> "Why | None":
+    """What is wrong with a document of strangers that is left alone. It has no number: nobody here runs it."""
+    from ganger.core.ids import TaskId
+    from ganger.engine.explain import Why
+    from ganger.engine.obstacles import Reason
+    from ganger.engine.store import Strangers
+
+    odd = await engine.store.find_odd(id) if isinstance(engine.store, Strangers) else None
+    if odd is None:
+        return None
+    said = {"collection": odd.collection, "document": odd.id}
+    return Why(TaskId(0), "left alone", [Reason("odd_document", f"its document makes no sense: {odd.what}", said)])
+
+
+def say_reasons(task: "TaskId | str", answer: "Why") -> list[str]:
     """How the task is, and below it each reason with what a person may do about it."""
     lines = [f"task {task} is {answer.status}"]
     for reason in answer.reasons:

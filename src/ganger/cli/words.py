@@ -48,14 +48,16 @@ def read_id(text: str) -> TaskId:
 
 
 def read_name(text: str) -> "TaskId | str":
-    """The id of a task, its key, or the GUID of a job."""
+    """The id of a task, its key, the GUID of a job, or the object id of a document."""
     return read_id(text) if text.isascii() and text.isdecimal() else text
 
 
 async def find_task(engine: "Engine", name: "TaskId | str") -> TaskId:
-    """The task that is meant; TaskNotFound if no task has this key or GUID."""
+    """The task that is meant; TaskNotFound if no task has this key, GUID or object id."""
+    from ganger.assembly.registry import find_faces
     from ganger.core.errors import TaskNotFound
     from ganger.engine.store import Query
+    from ganger.wire.disbatch.words import looks_like_id
     from ganger.wire.jobs.words import read_guid
 
     if isinstance(name, int):
@@ -63,6 +65,8 @@ async def find_task(engine: "Engine", name: "TaskId | str") -> TaskId:
     found = read_guid((await engine.store.directory()).tag, name)
     if found is None and name.isprintable():
         found = next((task.id for task in (await engine.find(Query(key=name, most=1))).tasks), None)
+    if found is None and looks_like_id(name) and (faces := find_faces(engine.store)) is not None:
+        found = await faces.find_task(name)
     if found is None:
         raise TaskNotFound(f"no task has the id or the key {name!r:.80}", key=name[:200])
     return found

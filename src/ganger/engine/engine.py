@@ -284,7 +284,7 @@ class Engine:
     async def orphan(self, node: str, *, by: str, force: bool = False) -> Moved:
         """End the tasks of a node that is no more as orphaned, also where nobody ends the leases that it has.
 
-        NodeNotFound, Conflict if it is here; with `force` a stranger's that was heard of lately is taken to be no more.
+        NodeNotFound, Conflict if it is here or was heard of lately; with `force` it is taken to be no more.
         Uses: directory, find, exchange.
         """
         return await operate.orphan(self.store, node, by, force=force)

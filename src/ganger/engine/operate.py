@@ -120,8 +120,10 @@ async def orphan(store: Store, node: str, by: str, *, force: bool = False) -> Mo
         return Moved(found, [])
     if not bearers:
         raise NodeNotFound(f"no node called {node!r:.80} is known; see `ganger nodes`", name=node[:200])
-    if any(one.here for one in bearers):
-        raise Conflict(f"the node {node!r} is here: drain it, or stop it and wait until it is lost", name=node)
+    if any(one.here for one in bearers) and not force:
+        raise Conflict(
+            f"the node {node!r} is here: drain it, stop it and wait until it is lost, or say --force", name=node
+        )
     held = [task for one in bearers async for task in walk(store, _held_by(one.id), Limits())]
     return await _move(store, [move(task.id, "lose_to_orphan", task.fence) for task in held], by)
 

@@ -234,6 +234,10 @@ class Strangers(Protocol):
         """Documents that make no sense, at most so many. All are looked at: this takes a while."""
         ...
 
+    async def find_odd(self, id: str) -> Odd | None:
+        """Why the task or queue whose document has this id makes no sense; None if it does, or is not there."""
+        ...
+
     async def holder_of(self, task: TaskId) -> str | None:
         """The name of the node that has or last had the task, of whatever make; None if nobody has."""
         ...

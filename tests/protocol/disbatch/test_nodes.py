@@ -119,6 +119,12 @@ async def test_a_node_that_is_not_here_is_not_limited(site: Site) -> None:
 
 
 @story
+async def test_who_wants_a_queue_balance_is_told_what_to_do_instead(site: Site) -> None:
+    for method in ("GET", "POST"):
+        assert "set threads with POST /queues/:queue" in (await site.refuse(method, "/balance"))["error"]
+
+
+@story
 async def test_monitoring_says_whether_anybody_is_there(site: Site) -> None:
     balance = {"status": "OK", "message": "queuebalance disabled"}
     told = await site.get("/monitoring")

@@ -257,6 +257,19 @@ def test_an_edit_says_who_makes_it() -> None:
     play(scenario)
 
 
+def test_one_that_is_still_taken_to_be_here_is_orphaned_only_by_force() -> None:
+    async def scenario(stage: Stage) -> None:
+        (first,) = await stage.submit_many(1)
+        (held,) = await stage.take(1)
+        with pytest.raises(Conflict, match="--force"):
+            await stage.engine.orphan(stage.node.name, by="ann")
+        assert (await stage.engine.orphan(stage.node.name, by="ann", force=True)).done == [first]
+        assert await stage.status(first) == Status.ORPHANED
+        assert [verdict for _, verdict in (await stage.engine.settle([(held, Succeed())])).refused] == ["stale"]
+
+    play(scenario)
+
+
 def test_what_a_node_that_is_no_more_has_in_hand_can_be_orphaned() -> None:
     async def scenario(stage: Stage) -> None:
         first, second = await stage.submit_many(2)

@@ -1,7 +1,7 @@
 """MongoDB: a client, steps of many documents on any server, wake-ups, the server's time."""
 
 from ganger.databases.mongo.address import Address, read_address, read_option
-from ganger.databases.mongo.database import Database, Index
+from ganger.databases.mongo.database import Database
 from ganger.databases.mongo.documents import (
     DatetimeMS,
     ObjectId,
@@ -13,6 +13,7 @@ from ganger.databases.mongo.documents import (
     wall_of,
 )
 from ganger.databases.mongo.draft import Choice, Doc, Draft, Table, Wording
+from ganger.databases.mongo.indexing import Index
 from ganger.databases.mongo.patience import PATIENCE
 from ganger.databases.mongo.session import Session
 

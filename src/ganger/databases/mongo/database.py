@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
-from pymongo import ASCENDING, AsyncMongoClient, IndexModel
+from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import PyMongoError
 
 from ganger.core.clock import Entropy
 from ganger.core.errors import StoreClosed
@@ -15,6 +15,7 @@ from ganger.databases.mongo.address import Address, read_address
 from ganger.databases.mongo.documents import CODEC
 from ganger.databases.mongo.draft import Doc, Wording
 from ganger.databases.mongo.errors import is_lost, translate
+from ganger.databases.mongo.indexing import Index, Indexing
 from ganger.databases.mongo.journal import PARTS, SAFE
 from ganger.databases.mongo.patience import PATIENCE, Patience
 from ganger.databases.mongo.session import Session
@@ -26,24 +27,6 @@ T = TypeVar("T")
 _SELECTION: Final = 2_000
 _SOCKET: Final = 30_000
 _LAST_READS: Final = 2.0
-_DUPLICATE: Final = 11_000
-
-
-class Index(NamedTuple):
-    """An index that the store needs: fields in their order, negative ones by a leading minus."""
-
-    table: str
-    fields: tuple[str, ...]
-    unique: bool = False
-    where: Doc | None = None
-
-    @property
-    def keys(self) -> list[tuple[str, int]]:
-        return [(field.removeprefix("-"), -1 if field.startswith("-") else ASCENDING) for field in self.fields]
-
-    def model(self) -> IndexModel:
-        partial = {} if self.where is None else {"partialFilterExpression": self.where}
-        return IndexModel(self.keys, unique=self.unique, **partial)
 
 
 class Database:
@@ -65,6 +48,7 @@ class Database:
         )
         self._listeners = Listeners(asyncio.get_running_loop())
         self._writer = Writer(self.handle, entropy, self._tell, patience)
+        self._indexing = Indexing(address)
         self._watch: Watch | None = None
         self._reads: set[asyncio.Task[Any]] = set()
         self._server: Any = None
@@ -90,7 +74,8 @@ class Database:
         try:
             if look is not None:
                 database._writer.wording = await look(database.handle)
-            await database._prepare(indexes)
+            await database._writer.journal.begin()
+            await database._indexing.make(database.handle, (*indexes, Index(PARTS, ("seal",))), telemetry)
         except Exception as error:
             await database.close()
             raise translate(error, "opening the database") from error
@@ -98,31 +83,16 @@ class Database:
         await database._watch.start()
         return database
 
-    async def _prepare(self, indexes: Sequence[Index]) -> None:
-        await self._writer.journal.begin()
-        by_table: dict[str, list[Index]] = {}
-        for index in (*indexes, Index(PARTS, ("seal",))):
-            by_table.setdefault(index.table, []).append(index)
-        await asyncio.gather(*(self._index(table, some) for table, some in by_table.items()))
-
-    async def _index(self, table: str, indexes: Sequence[Index]) -> None:
-        """Make what is missing. A stranger's index of the same fields serves as well, unique or not."""
-        there = [list(index["key"].items()) async for index in await self.handle[table].list_indexes()]
-        models = [index.model() for index in indexes if index.where is not None or index.keys not in there]
-        if not models:
-            return
-        try:
-            await self.handle[table].create_indexes(models)
-        except OperationFailure as error:
-            if error.code != _DUPLICATE:
-                raise
-            # What strangers wrote there is twice the same: we write nothing twice, with or without the server's word.
-            await self.handle[table].create_indexes([index._replace(unique=False).model() for index in indexes])
+    @property
+    def is_indexed(self) -> bool:
+        """False while the indexes of what others have collected over years are being made."""
+        return self._indexing.is_done
 
     async def close(self) -> None:
         self._closed = True
         if self._watch is not None:
             await self._watch.stop()
+        await self._indexing.stop()
         await self._writer.close()
         if self._reads:
             await asyncio.wait(self._reads, timeout=_LAST_READS)

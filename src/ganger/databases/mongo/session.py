@@ -1,6 +1,7 @@
 """One step as those see it who take part in it."""
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -9,6 +10,7 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.database import AsyncDatabase
 
 from ganger.databases.mongo.draft import Doc, Draft, Wording
+from ganger.databases.mongo.gate import pass_alone
 from ganger.databases.mongo.journal import SOON, Head
 
 PENDING: Final = "ganger.pending"
@@ -70,6 +72,10 @@ class Session:
         """How many documents there are, as they lie there, whatever the step has written."""
         return await self.database[table].count_documents(where)
 
+    async def distinct(self, table: str, name: str, where: Doc) -> list[Any]:
+        """The values of a field, as they lie there, whatever the step has written."""
+        return await self.database[table].distinct(name, where)
+
     async def count_by(self, table: str, outer: str, inner: str) -> dict[Any, dict[Any, int]]:
         """How many documents have each pair of values of two fields. Lists and the like are all told as None."""
         group = {"_id": {"outer": f"${outer}", "inner": f"${inner}"}, "n": {"$sum": 1}}
@@ -79,6 +85,10 @@ class Session:
             inner = _plain(one["_id"].get("inner"))
             by_inner[inner] = by_inner.get(inner, 0) + one["n"]
         return counted
+
+    def alone(self, name: str) -> AbstractAsyncContextManager[bool]:
+        """Count and grab as the only one under this name; False if another was at it all the time."""
+        return pass_alone(self.database, name, self.seal)
 
     async def grab(self, table: str, where: Doc, fields: Doc, order: tuple[tuple[str, int], ...]) -> Doc | None:
         """Take a document ahead of the step, marked with its seal; as it was before, or None if there is none."""
@@ -124,9 +134,14 @@ class Session:
         if sure.matched_count < grabbed:
             raise LookAgain
 
-    async def give_back_old(self, table: str, before: int, fields: Doc) -> None:
-        """Give back what was grabbed by steps that never came about, with these fields as they were before."""
-        old: Doc = {PENDING: {"$gt": ""}, PENDED: {"$lt": before}}
+    async def find_old_grabs(self, table: str, before: int) -> set[str]:
+        """The seals of steps that grabbed something before then, and have not come about so far."""
+        found = await self.database[table].distinct(PENDING, {PENDING: {"$gt": ""}, PENDED: {"$lt": before}})
+        return {seal for seal in found if isinstance(seal, str)}
+
+    async def give_back_of(self, table: str, seals: Iterable[str], fields: Doc) -> None:
+        """Give back what steps grabbed that never come about, with these fields as they were before."""
+        old: Doc = {PENDING: {"$in": sorted(seals)}}
         bare = {"$set": fields, "$unset": {"ganger": ""}}
         await self.database[table].update_many({**old, "ganger.id": None}, bare)
         await self.database[table].update_many(old, {"$set": fields, "$unset": {PENDING: "", PENDED: ""}})

@@ -1,6 +1,7 @@
 """Claim: the best tasks of several queues, from the lanes that are open to the holder, as far as every limit allows."""
 
 from collections import defaultdict
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from ganger.core.clock import Moment, Wall
@@ -21,7 +22,7 @@ from ganger.engine.stores.mongo.following import tell_holder
 from ganger.engine.stores.mongo.moving import advance, apply
 from ganger.engine.stores.mongo.row import QueueRow, Row
 from ganger.engine.stores.mongo.step import Step
-from ganger.engine.stores.mongo.tables import DATA, QUEUES, TASKS, datum_key
+from ganger.engine.stores.mongo.tables import DATA, TASKS, datum_key
 
 PROMOTED: Final = 1_000
 """So many due tasks a claim promotes at most; upkeep does the rest."""
@@ -57,7 +58,7 @@ class Line(NamedTuple):
 
 async def claim(step: Step, request: Claim) -> Exchanged:
     node, queues = await _claiming_node(step, request.holder), await _queues_of(step, request)
-    if not request.ids:
+    if not request.ids and step.indexed:
         await promote(step, list(queues), PROMOTED)
         await step.settle_limits()
     claimant = await _claimant(step, request, node, queues)
@@ -72,9 +73,11 @@ async def claim(step: Step, request: Claim) -> Exchanged:
 
 
 async def _queues_of(step: Step, request: Claim) -> dict[QueueId, QueueRow]:
-    await step.draft.load(QUEUES, request.queues)
+    await step.load_queues(request.queues)
     found = {queue: await step.queue_row(queue) for queue in request.queues}
-    return {queue: row for queue, row in found.items() if row is not None}
+    known = {queue: row for queue, row in found.items() if row is not None}
+    # What strangers made is found by their own indexes, what is ours only by those that are being made.
+    return known if step.indexed or request.ids else {queue: row for queue, row in known.items() if row.shared}
 
 
 async def _claimant(step: Step, request: Claim, node: Node, queues: dict[QueueId, QueueRow]) -> Claimant:
@@ -153,7 +156,9 @@ async def _take_best(step: Step, claimant: Claimant) -> list[Row]:
     room, most = Room(step, claimant.node), claimant.request.most
     lines = _open_lines(step, claimant)
     taken: list[Row] = []
-    shared = [line for line in lines if line.queue.shared and not await _is_others_turn(step, line, claimant)]
+    waiting = await sharing.find_waiting(step, (line.queue for line in lines if line.queue.shared))
+    filled = [line for line in lines if line.queue.shared and line.queue.id in waiting]
+    shared = [line for line in filled if not await _is_others_turn(step, line, claimant)]
     if shared and await _has_orphans(step, claimant.node):
         shared = []
     for line in _in_turn(step, shared):
@@ -199,7 +204,23 @@ def _order(row: Row) -> Any:
 
 async def _grab(step: Step, line: Line, claimant: Claimant, room: Room, most: int) -> list[Row]:
     """At most so many tasks of a shared queue, taken as every stranger takes them."""
-    left = await room.of(line.queue) if most > 0 else 0
+    if most <= 0:
+        return []
+    async with _counting(step, line.queue) as may_count:
+        return await _grab_within(step, line, claimant, room, most) if may_count else []
+
+
+def _counting(step: Step, queue: QueueRow) -> AbstractAsyncContextManager[bool]:
+    """Around a count of free places and what is taken of them.
+
+    The places of a node are taken by one process; those of a queue over all nodes by many, each ahead of its step.
+    """
+    is_common = queue.shared and queue.queue.policy.max_active is not None
+    return step.session.alone(f"threads {queue.id}") if is_common else nullcontext(True)
+
+
+async def _grab_within(step: Step, line: Line, claimant: Claimant, room: Room, most: int) -> list[Row]:
+    left = await room.of(line.queue)
     most = most if left is None else min(left, most)
     grabbed = await sharing.grab(step, line.queue, _taking(claimant), most)
     for _ in grabbed:
@@ -239,27 +260,27 @@ async def _take_named(step: Step, claimant: Claimant) -> list[Row]:
     await step.load(claimant.request.ids)
     for task in dict.fromkeys(claimant.request.ids):
         row = await step.row(task)
-        if row is not None and await _may_take(step, row, claimant.node, room):
-            taken += await _take_one(step, row, claimant, room)
+        queue = None if row is None else await step.queue_row(row.task.queue)
+        if row is not None and queue is not None:
+            async with _counting(step, queue) as may_count:
+                if may_count and await _may_take(step, row, queue, claimant.node, room):
+                    taken += await _take_one(step, row, queue, claimant, room)
     return taken
 
 
-async def _take_one(step: Step, row: Row, claimant: Claimant, room: Room) -> list[Row]:
-    queue = await step.queue_row(row.task.queue)
-    assert queue is not None, f"queue {row.task.queue} is named by a task and is not there"
+async def _take_one(step: Step, row: Row, queue: QueueRow, claimant: Claimant, room: Room) -> list[Row]:
     if queue.shared and not await sharing.grab_one(step, row, _taking(claimant)):
         return []
     room.take(queue)
     return [_lease(step, row, claimant)]
 
 
-async def _may_take(step: Step, row: Row, node: Node, room: Room) -> bool:
+async def _may_take(step: Step, row: Row, queue: QueueRow, node: Node, room: Room) -> bool:
     if row.task.status != Status.QUEUED or row.task.parked:
         return False
-    queue = await step.queue_row(row.task.queue)
     # Who names a task and a holder wants them together: it is taken as if nobody else were there.
-    is_open = queue is not None and not queue.odd and open_to(row.lane, node, step.wall, alone=True)
-    return is_open and queue is not None and gives(step, queue.queue, node) and await room.of(queue) != 0
+    is_open = not queue.odd and open_to(row.lane, node, step.wall, alone=True)
+    return is_open and gives(step, queue.queue, node) and await room.of(queue) != 0
 
 
 def gives(step: Step, queue: Queue, node: Node) -> bool:
@@ -312,6 +333,8 @@ async def _is_blob(step: Step, task: TaskId) -> bool:
 
 async def _next_due(step: Step, claimant: Claimant) -> Wall | None:
     """When it is worth asking again: a task is due, a pause ends, or a lane that avoids this node opens to it."""
+    if not step.indexed:
+        return Wall(step.wall + LOOK_AGAIN)
     first = await step.draft.select(choices.delayed(list(claimant.queues)), 1)
     times = [row.task.due for row in first if row.task.due is not None]
     for row in claimant.queues.values():
@@ -335,8 +358,11 @@ def _times(step: Step, row: QueueRow, claimant: Claimant) -> list[Wall]:
 
 async def _find_waiting(step: Step, claimant: Claimant) -> bool:
     """Does a limit alone keep a ready task from this claim?"""
-    for line in _open_lines(step, claimant):
-        if await (_waits_shared(step, line) if line.queue.shared else _waits(step, line)):
+    lines = _open_lines(step, claimant)
+    filled = await sharing.find_waiting(step, (line.queue for line in lines if line.queue.shared))
+    for line in lines:
+        may_wait = not line.queue.shared or line.queue.id in filled
+        if may_wait and await (_waits_shared(step, line) if line.queue.shared else _waits(step, line)):
             return True
     return False
 

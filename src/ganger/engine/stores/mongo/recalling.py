@@ -64,9 +64,7 @@ async def list_odd(base: Any, dialect: Dialect, most: int) -> list[Odd]:
     """What makes no sense, in all three collections; all of it is read."""
     found: list[Odd] = []
     for document in await base[QUEUES.name].find().to_list():
-        told, limit = read_queue(dialect, document)
-        is_ours = isinstance(inside := document.get("ganger"), dict) and isinstance(inside.get("id"), int)
-        odd = judge_queue({**told, "threads": limit}) if is_ours else judge(dialect, document)
+        odd = _judge_queue(dialect, document)
         found += [] if odd is None else [Odd(QUEUES.name, str(document["_id"]), odd)]
     named = {"_id": {"$type": "objectId"}}
     known = {document["_id"] for document in await base[QUEUES.name].find(named, {"_id": 1}).to_list()}
@@ -85,3 +83,30 @@ async def list_odd(base: Any, dialect: Dialect, most: int) -> list[Odd]:
 def _judge_place(document: Doc, known: set[Any]) -> str | None:
     queue = document.get("queue")
     return None if isinstance(queue, ObjectId) and queue in known else f"its queue is {queue!r:.60}, which is not there"
+
+
+def _judge_queue(dialect: Dialect, document: Doc) -> str | None:
+    told, limit = read_queue(dialect, document)
+    is_ours = isinstance(inside := document.get("ganger"), dict) and isinstance(inside.get("id"), int)
+    return judge_queue({**told, "threads": limit}) if is_ours else judge(dialect, document)
+
+
+async def find_odd(base: Any, dialect: Dialect, id: str) -> Odd | None:
+    """The same of one document. A task is odd too if its queue is, or is not there."""
+    key: Any = ObjectId(id) if ObjectId.is_valid(id) else id
+    if (document := await base[TASKS.name].find_one({"_id": key})) is not None:
+        odd = judge_task(document) or await _judge_home(base, dialect, document)
+        return None if odd is None else Odd(TASKS.name, id, odd)
+    if (document := await base[QUEUES.name].find_one({"_id": key})) is not None:
+        odd = _judge_queue(dialect, document)
+        return None if odd is None else Odd(QUEUES.name, id, odd)
+    return None
+
+
+async def _judge_home(base: Any, dialect: Dialect, document: Doc) -> str | None:
+    queue = document.get("queue")
+    home = await base[QUEUES.name].find_one({"_id": queue}) if isinstance(queue, ObjectId) else None
+    if home is None:
+        return _judge_place(document, set())
+    odd = _judge_queue(dialect, home)
+    return None if odd is None else f"its queue {queue} makes no sense: {odd}"

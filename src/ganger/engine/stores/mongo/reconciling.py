@@ -19,15 +19,17 @@ from ganger.engine.stores.mongo.discovering import fact_of, fold_seen, meet_queu
 from ganger.engine.stores.mongo.odd import is_status, judge_task
 from ganger.engine.stores.mongo.row import OWN, QueueRow, Row, Shown
 from ganger.engine.stores.mongo.step import NO_HOLDER, Step
-from ganger.engine.stores.mongo.tables import MET, QUEUES, SHOWN, TASKS
+from ganger.engine.stores.mongo.tables import MARKS, MET, QUEUES, SHOWN, TASKS
 
 _MOST_NAMED: Final = 100
-STALE_GRAB: Final = 60_000
-"""Milliseconds after which a task that was taken for a step is given back: that step never came about."""
+STALE_GRAB: Final = 10_000
+"""Milliseconds after which a task that was taken for a step is given back: its process is dead, or stopped."""
 
 
 async def reconcile(step: Step, most: int) -> Tended:
     done = await meet_queues(step)
+    if not step.indexed:
+        return Tended(done, False, [])
     queues = await step.queues()
     for row in queues:
         if row.odd:
@@ -35,8 +37,7 @@ async def reconcile(step: Step, most: int) -> Tended:
     done += await see_tasks(step, queues, most)
     shared = [row for row in queues if row.shared]
     if shared:
-        free = {"node": say_unclaimed(step.dialect), "status": int(Status.QUEUED)}
-        await step.session.give_back_old(TASKS.name, step.wall - STALE_GRAB, free)
+        await _free_grabs(step)
         done += await _fold_moves(step, shared, most)
         done += await fold_seen(step, shared)
         await cascade.follow(step)
@@ -44,6 +45,22 @@ async def reconcile(step: Step, most: int) -> Tended:
         with step.watch.counting:
             await _count(step, queues)
     return Tended(done, done >= most, [])
+
+
+async def _free_grabs(step: Step) -> None:
+    """Give back what was taken for steps that never come about.
+
+    One whose process was only stopped may still want in. Since it took its tasks another step has got in, so its own is
+    refused: only then are they given back. Where nobody else takes a step this one does.
+    """
+    seals = await step.session.find_old_grabs(TASKS.name, step.wall - STALE_GRAB)
+    refused = step.watch.find_refused(seals, step.session.head.step)
+    if refused:
+        free = {"node": say_unclaimed(step.dialect), "status": int(Status.QUEUED)}
+        await step.session.give_back_of(TASKS.name, refused, free)
+    if seals - refused:
+        await step.draft.load(MARKS, ["grabs"])
+        step.draft.put(MARKS, ("grabs", step.wall))
 
 
 async def _fold_moves(step: Step, shared: list[QueueRow], most: int) -> int:

@@ -10,7 +10,8 @@ needs, in the one attribute that is ours, and nothing else of it is touched. Fro
 still anybody's: what a stranger has made of it is found out by upkeep, and told then.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from ganger.core.ids import TaskId
 from ganger.core.lane import Lane
@@ -54,6 +55,15 @@ def filter_free(step: Step, queue: QueueRow) -> Doc:
     if queue.queue.policy.max_per_key is not None:
         free["ganger.parked"] = {"$ne": True}
     return {**free, **guard_claim(step.watch.odd)}
+
+
+async def find_waiting(step: Step, queues: Iterable[QueueRow]) -> set[Any]:
+    """In which of these shared queues anything may be free, by the ids of their documents: one question for all."""
+    ids = [row.id for row in queues]
+    if not ids:
+        return set()
+    free = {"node": filter_unclaimed(step.dialect), "status": int(Status.QUEUED), "queue": {"$in": ids}}
+    return set(await step.session.distinct(TASKS.name, "queue", free))
 
 
 async def _take_few(step: Step, where: Doc, taking: Taking, order: int, most: int) -> list[Doc]:

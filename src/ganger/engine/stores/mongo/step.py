@@ -33,13 +33,15 @@ EVENT_ENTRIES: Final = 10_000
 
 class Step:
     def __init__(self, session: Session, reading: Reading, boot: str, watch: Watch, dialect: Dialect) -> None:
+        """`watch` has what this process knows of strangers."""
         self.session = session
         self.draft = session.draft
         self.now, self.wall, self.steady = reading
         self.boot = boot
         self.watch = watch
-        """What this process knows of strangers."""
         self.dialect = dialect
+        self.indexed = True
+        """False while the indexes of a large database are being made: only strangers' tasks are found quickly then."""
         self.ended: list[TaskId] = []
         """Tasks that became final and whose edges and groups were not followed yet."""
         self.followed: dict[TaskId, Moment] | None = None
@@ -81,15 +83,25 @@ class Step:
             self._limits.add(row.limit)
 
     async def queue_row(self, queue: QueueId) -> QueueRow | None:
-        row = await self.draft.get(QUEUES, queue)
-        return row if row is not None else await strange.load_queue(self.session, self.dialect, queue)
+        if self.draft.at_hand(QUEUES, queue) is None:
+            await self.load_queues([queue])
+        return self.draft.at_hand(QUEUES, queue)
+
+    async def load_queues(self, queues: Iterable[QueueId]) -> None:
+        """Have these at hand, ours and those of strangers that were met."""
+        wanted = [queue for queue in dict.fromkeys(queues) if not self.draft.is_known(QUEUES, queue)]
+        await self.draft.load(QUEUES, wanted)
+        missing = [queue for queue in wanted if self.draft.at_hand(QUEUES, queue) is None]
+        if missing:
+            await strange.load_queues(self.session, self.dialect, missing)
 
     async def queues(self) -> list[QueueRow]:
         """All queues, in the order of their ids: ours, and those of strangers that were met."""
         rows = await self.draft.select(choices.all_queues())
-        met = await self.draft.select(choices.met())
         known = {row.queue.id for row in rows}
-        others = [await self.queue_row(one.queue) for one in met if one.queue not in known]
+        met = [one.queue for one in await self.draft.select(choices.met()) if one.queue not in known]
+        await self.load_queues(met)
+        others = [self.draft.at_hand(QUEUES, queue) for queue in met]
         return sorted([*rows, *(row for row in others if row is not None)], key=lambda row: row.queue.id)
 
     async def queue(self, queue: QueueId) -> Queue:

@@ -126,6 +126,7 @@ class MongoStore:
     async def _step(self, work: Callable[[Step, R], Awaitable[T]], request: R, doing: str = "") -> T:
         async def run(session: Session) -> T:
             step = Step(session, self._time.read(session.head.at), self._time.boot, self._watch, self.dialect)
+            step.indexed = self._database.is_indexed
             reply = await work(step, request)
             await step.finish()
             return reply
@@ -220,6 +221,9 @@ class MongoStore:
 
     async def list_odd(self, most: int) -> list[Odd]:
         return await self._read(lambda base: recalling.list_odd(base, self.dialect, most))
+
+    async def find_odd(self, id: str) -> Odd | None:
+        return await self._read(lambda base: recalling.find_odd(base, self.dialect, id))
 
     async def holder_of(self, task: TaskId) -> str | None:
         return await self._read(lambda base: neighbours.name_holder(base, task))

@@ -54,12 +54,13 @@ def judge(dialect: Dialect, document: Doc) -> str | None:
     return judge_strange_queue({**told, "threads": limit})
 
 
-async def load_queue(session: Session, dialect: Dialect, queue: QueueId) -> QueueRow | None:
-    """Know a queue of a stranger's by its number, if there is one."""
-    for met in await session.draft.select(_met([queue])):
-        for document in await session.find(QUEUES.name, {"_id": met.id, **STRANGE}):
-            return recognise_queue(session, dialect, document, met)
-    return None
+async def load_queues(session: Session, dialect: Dialect, queues: Iterable[QueueId]) -> None:
+    """Know those of these queues that are strangers' and were met: two questions for all."""
+    met = {one.id: one for one in await session.draft.select(_met(queues))}
+    if not met:
+        return
+    for document in await session.find(QUEUES.name, {"_id": {"$in": list(met)}, **STRANGE}):
+        recognise_queue(session, dialect, document, met[document["_id"]])
 
 
 def recognise_queue(session: Session, dialect: Dialect, document: Doc, met: Met) -> QueueRow | None:
@@ -84,9 +85,12 @@ async def load_tasks(session: Session, dialect: Dialect, tasks: Iterable[TaskId]
     seen = {one.id: one for one in await session.draft.select(seen_of(tasks))}
     if not seen:
         return
+    queues = {one.queue for one in seen.values()}
+    await session.draft.load(QUEUES, queues)
+    await load_queues(session, dialect, [queue for queue in queues if session.draft.at_hand(QUEUES, queue) is None])
     for document in await session.find(TASKS.name, {"_id": {"$in": list(seen)}, **STRANGE}):
         one = seen[document["_id"]]
-        queue = await session.draft.get(QUEUES, one.queue) or await load_queue(session, dialect, one.queue)
+        queue = session.draft.at_hand(QUEUES, one.queue)
         if queue is not None and judge_task(document) is None:
             recognise_task(session, dialect, document, one.task, queue)
 

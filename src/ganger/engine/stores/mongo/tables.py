@@ -157,6 +157,13 @@ FOLLOWS: Final[Table[tuple[TaskId, Moment]]] = Table(
     lambda row: row[0],
 )
 
+MARKS: Final[Table[tuple[str, int]]] = Table(
+    "ganger_marks",
+    lambda document: (document["_id"], document["at"]),
+    lambda row: {"_id": row[0], "at": row[1]},
+    lambda row: row[0],
+)
+
 _OURS: Final = {"ganger.id": {"$exists": True}}
 _TEXT: Final = {"$gt": ""}
 _NUMBER: Final = {"$gt": 0}
@@ -166,7 +173,7 @@ INDEXES: Final = (
     Index("tasks", ("ganger.id",), unique=True, where=_OURS),
     Index("tasks", ("ganger.id", "queue", "_id")),
     Index("tasks", ("queue", "ganger.known", "status"), where={"ganger.known": {"$lte": 0}}),
-    Index("tasks", ("node", "status", "queue", "_id")),
+    Index("tasks", ("node", "status", "queue", "_id"), urgent=True),
     Index("tasks", ("queue", "status", "_id")),
     Index("tasks", ("ganger.position",)),
     Index("tasks", ("ganger.queue", "ganger.position")),

@@ -1,6 +1,7 @@
 """How the store is kept in order: promotion, what strangers did, lapsed leases, retention."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from ganger.core.clock import Wall
 from ganger.core.errors import BadInput
@@ -19,8 +20,13 @@ from ganger.engine.stores.mongo.step import Step
 from ganger.engine.stores.mongo.strange import old_of_strangers
 from ganger.engine.stores.mongo.tables import CHUNKS, DATA, EVENTS, NODES, SEEN, TASKS
 
+UNTIL_INDEXED: Final = 1_000
+"""Milliseconds after which upkeep looks again whether the indexes are there."""
+
 
 async def tend(step: Step, request: Tend) -> Tended:
+    if not step.indexed and not request.release:
+        return Tended(0, False, [], next_at=(step.now if request.lapse else step.wall) + UNTIL_INDEXED)
     match request:
         case Tend(promote=True):
             return await _promote(step, request.most)

@@ -36,6 +36,7 @@ class Watch:
         self.looked = 0
         self._looks = 0
         self._freed: dict[tuple[int, str], int] = {}
+        self._grabs: dict[str, int] = {}
 
     def freed(self, queue: int, node: str, now: int) -> None:
         """A node has ended a task of a queue whose threads all nodes share."""
@@ -44,6 +45,11 @@ class Watch:
     def gives_way(self, queue: int, node: str, now: int) -> bool:
         """Is it for others now to take what the node has freed?"""
         return now < self._freed.get((queue, node), -GIVES_WAY) + GIVES_WAY
+
+    def find_refused(self, seals: set[str], step: int) -> set[str]:
+        """Which of these steps, that have not come about, never will: the journal has gone on since they were seen."""
+        self._grabs = {seal: self._grabs.get(seal, step) for seal in seals}
+        return {seal for seal, first in self._grabs.items() if first < step}
 
     def rest(self, wall: int) -> None:
         """All open tasks were seen: from now on look at the newest, and at all again after a while."""
