@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARGS ?=
 # A quick look does not wait for the disk, where there is another place.
 IN_MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
-FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_ENDS=1000 \
+FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GANGER_TEST_NODE_KILLS=50 GANGER_TEST_ENDS=1000 \
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_SILENT=10000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 GANGER_TEST_AWAY=60 \
   GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05 GANGER_TEST_FLIPS=1000 GANGER_TEST_ORPHANS=200 \
@@ -38,6 +38,7 @@ figures: .venv/.dev ## check the figures of reliability in their full sizes (tak
 	  tests/system/test_server_rude.py tests/system/test_server_overload.py tests/protocol/v1/test_schema.py \
 	  tests/system/test_crowd.py tests/system/test_strangers_shared.py tests/system/test_server_away.py \
 	  tests/system/test_lost_wakeups.py tests/system/test_strangers_later.py tests/system/test_soak.py \
+	  tests/system/test_sharing.py \
 	  tests/contract/test_postgres_limits.py tests/contract/test_mongo_odd.py tests/contract/test_mongo_history.py
 
 quick: .venv/.dev ## run unit and contract tests on memory and SQLite, in under a minute

@@ -102,6 +102,10 @@ class Rule:
     def ends_lease(self) -> bool:
         return self.sources <= LEASED and self.target not in LEASED
 
+    def ends_attempt(self, status: int) -> bool:
+        """Has a task of this status made an attempt that ends now? What is given back before it began has not."""
+        return self.ends_lease and (status == Status.RUNNING or self.fact is not Fact.RELEASED)
+
 
 def _rule(
     name: str, sources: Iterable[Status], target: Status, fact: Fact, *adds: Counter, by_holder: bool = False

@@ -7,7 +7,7 @@ laid into the hands of whoever settles. A slot is free again when the executor s
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec
 
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError, NodeGone
@@ -16,13 +16,16 @@ from ganger.core.lease import trusted_until
 from ganger.core.outcome import Killed, Release
 from ganger.core.state import Status
 from ganger.core.task import Claimed
+from ganger.node.appetite import Appetite
 from ganger.node.beginning import Early
-from ganger.node.executor import Assignment, BatchExecutor, Ended, Executor, Run
+from ganger.node.disowning import LOST, end_stray
+from ganger.node.executor import Assignment, BatchExecutor, Ended, Executor, Run, find_for
 from ganger.node.hands import KILLED_EARLY, Hand, Hands, Key, Wish
 from ganger.node.keeping import Keeper
 from ganger.node.means import Means
 from ganger.node.seats import Seats
 from ganger.node.starting import Beginnings, Starts
+from ganger.node.waiting import Waits
 from ganger.runtime.faults import name_fault
 
 _BACK_OFF: Final = 1_000
@@ -31,10 +34,8 @@ _BACK_OFF: Final = 1_000
 _SUPPLY: Final = 4
 """So many for each slot last a while, however short they are."""
 
-LOST: Final = "its lease was lost"
 HANDED_BACK: Final = "the node hands it back"
 
-E = TypeVar("E", Executor, BatchExecutor)
 P = ParamSpec("P")
 
 
@@ -54,25 +55,31 @@ class Carrier:
         self.touched = asyncio.Event()
         self._backlog: deque[Hand] = deque()
         self._seats = Seats(means.options.slots)
-        self._launching, self._is_deep, self._is_closed = 0, False, False
+        self.appetite = Appetite(means.options.slots, means.options.prefetch, batch, has_executors=bool(executors))
+        self._waits = Waits(means.options, self.hands, self._take_back)
+        self._launching, self._is_closed = 0, False
         self._jobs: set[asyncio.Task[None]] = set()
         self.early = Early(batch, lambda: not (self._takes_nothing or self._options.trace), self.take)
 
     @property
     def claims_started(self) -> bool:
         """Does everything that is claimed begin at once, so that nobody need be told of it?"""
-        return not self._executors
+        return self.appetite.begins_all
 
     @property
     def used(self) -> int:
         """How many slots are in use. A function uses one from its claim on: who executes it knows when it begins."""
-        functions = len(self.hands.held) - self._seats.taken - len(self._backlog)
-        return min(self._seats.used + functions, self._options.slots)
+        return min(self._seats.used + len(self.hands.held) - self._runs, self._options.slots)
 
     @property
     def is_well_supplied(self) -> bool:
         """Is there more to begin than what could end in a few milliseconds?"""
-        return len(self._backlog) > _SUPPLY * self._options.slots
+        return self._runs > _SUPPLY * self._options.slots
+
+    @property
+    def _runs(self) -> int:
+        """How many attempts executors have, or will have when there is a slot."""
+        return self._seats.taken + len(self._backlog)
 
     @property
     def _takes_nothing(self) -> bool:
@@ -83,22 +90,17 @@ class Carrier:
         """How many more tasks are of use here now."""
         if self._takes_nothing:
             return 0
-        room = sum(batch.room for batch in self._batch) - self._launching
-        if not self._executors:
-            return room
-        few = self._options.slots + self._options.prefetch - len(self.hands.held)
-        return max(few, room) if self._is_deep else few
+        return self.appetite.count(len(self.hands.held), self._runs) - self._launching
 
     def take(self, claimed: Sequence[Claimed]) -> None:
         """Begin these as soon as there is a slot; what came too late, is too much or of no kind of ours goes back."""
         is_begun, claimed = self.early.pick(claimed), self.hands.without_renounced(claimed)
         kinds = dict.fromkeys([one.kind for one in claimed])
         if kinds:
-            # Nobody knows what the next claim brings: as long as it is all for batches, as much as they take is asked.
-            self._is_deep = all(_find(self._batch, kind) for kind in kinds)
+            self.appetite.expect(batches=all(find_for(self._batch, kind) for kind in kinds))
         for kind in kinds:
             some = [one for one in claimed if one.kind == kind] if len(kinds) > 1 else claimed
-            executor, batch = _find(self._executors, kind), _find(self._batch, kind)
+            executor, batch = find_for(self._executors, kind), find_for(self._batch, kind)
             if (self._takes_nothing and not is_begun) or not (executor or batch):
                 self._give_back(some, Release() if self._takes_nothing else Release(_BACK_OFF))
             elif batch is None:
@@ -108,15 +110,17 @@ class Carrier:
         self._begin_runs()
 
     def _queue(self, claimed: Sequence[Claimed], executor: Executor | None) -> None:
-        room = self._options.slots + self._options.prefetch - self._seats.taken - len(self._backlog)
+        self.appetite.expect_runs(claimed)
+        room = self.appetite.runs - len(self.hands.held)
         hands = [Hand(one, executor) for one in claimed[: max(0, room)]]
         self._hold(hands)
         self._backlog.extend(hands)
         self._give_back(claimed[len(hands) :], Release())
+        self._waits.look_soon()
 
     def _launch(self, claimed: Sequence[Claimed], batch: BatchExecutor) -> None:
         """Hand a batch over at once; a spec that did not travel along is read first, and so is a trace."""
-        hands = [Hand(one, None, batch) for one in claimed]
+        hands = [Hand(one, None, batch, is_told=one.status == Status.RUNNING) for one in claimed]
         self._hold(hands)
         until, environment, traced = self._session.trusted_until, dict(self._options.environment), self._options.trace
         whole = [Assignment(one, one.spec, environment, until) for one in claimed if not (one.spec is None or traced)]
@@ -125,7 +129,7 @@ class Carrier:
         if len(whole) < len(hands):
             self._launching += len(hands) - len(whole)
             self._spawn(self._begin_large, batch, [hand for hand in hands if traced or hand.claimed.spec is None])
-        if not self.claims_started:
+        if not all(hand.is_told for hand in hands):
             self._beginnings.look_soon()
 
     def _hold(self, hands: Sequence[Hand]) -> None:
@@ -149,17 +153,7 @@ class Carrier:
 
     def disown(self, run: Run) -> None:
         """End an attempt that a former node began and whose lease is lost."""
-        self._spawn(self._end_stray, run)
-
-    async def _end_stray(self, run: Run) -> None:
-        self._telemetry.event("attempt_disowned", task=run.task, fence=run.fence)
-        try:
-            await run.stop(LOST)
-            await run.ended()
-        except GangerError as error:
-            self._telemetry.event("attempt_unheard", task=run.task, fence=run.fence, error=error.code)
-            return
-        run.forget()
+        self._spawn(end_stray, run, self._telemetry)
 
     def trust(self, until: Moment) -> None:
         """All leases were renewed."""
@@ -229,21 +223,25 @@ class Carrier:
     def close(self) -> None:
         """Begin nothing more; what has not begun goes back."""
         was_closed, self._is_closed = self._is_closed, True
-        self._return_backlog()
+        self._return_unbegun()
         for batch in () if was_closed else self._batch:
             self._spawn(batch.close, give_back=True)
 
     def retreat(self) -> None:
         """What has not begun goes back; what runs goes on."""
-        self._return_backlog()
+        self._return_unbegun()
         for batch in self._batch:
             batch.give_back()
 
-    def _return_backlog(self) -> None:
-        for hand in list(self._backlog):
-            self._put_down(hand, Ended(Release()))
-        for hand in self.hands.held.values():
-            if hand.run is not None and not hand.is_told:
+    def _return_unbegun(self) -> None:
+        self._take_back([hand for hand in self.hands.held.values() if hand.executor is not None and not hand.is_told])
+
+    def _take_back(self, hands: Sequence[Hand]) -> None:
+        """Give back those of these that have not begun."""
+        for hand in hands:
+            if hand in self._backlog:
+                self._put_down(hand, Ended(Release()))
+            elif hand.run is not None:
                 hand.run.withdraw()
 
     async def stop(self) -> None:
@@ -254,6 +252,7 @@ class Carrier:
         if self._jobs:
             await asyncio.wait(self._jobs)
         self._beginnings.close()
+        self._waits.close()
         await self._following.stop()
         await self._starts.close()
 
@@ -313,11 +312,15 @@ class Carrier:
         await self._see_through(hand, executor, run)
 
     async def _see_through(self, hand: Hand, executor: Executor, run: Run) -> None:
+        loop = asyncio.get_running_loop()
         try:
             await run.begun()
+            began, hand.has_begun = loop.time(), True
             if hand.wish is Wish.NONE and not hand.is_told:
                 self._starts.note([hand])
             ended = await run.ended()
+            if not isinstance(ended.outcome, Release):
+                self.appetite.note(hand.claimed, 1000 * (loop.time() - began))
         except NodeGone:
             # Another node has taken over what runs here, and will hear of its end.
             hand.wish = Wish.DROP
@@ -393,8 +396,3 @@ class Carrier:
             await work(*args, **kwargs)
         except Exception as error:
             self._telemetry.event("carrier_failed", error=name_fault(error))
-
-
-def _find(executors: Sequence[E], kind: str) -> E | None:
-    """Who takes a kind: asked each time, because a plugin may have been found since."""
-    return next((executor for executor in executors if kind in executor.kinds), None)

@@ -6,7 +6,7 @@ that returns only when nothing of the attempt runs any more: not its children, n
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -149,12 +149,20 @@ class BatchExecutor(Protocol):
         ...
 
     @property
+    def places(self) -> int:
+        """How many more assignments would begin at once."""
+        ...
+
+    @property
     def room(self) -> int:
-        """How many more assignments are useful now: enough that no warm process waits for the next."""
+        """How many more assignments are useful now: as many as there are places, and where the last ones are known to
+        be short, what else would begin in a few milliseconds. It gives back what it was given beyond that.
+        """
         ...
 
     def start(self, assignments: Sequence[Assignment], told: "Told") -> None:
-        """Run these; `told` is called on the event loop with those that have ended, and again for the others.
+        """Run these; `told` is called on the event loop with those that have ended, and again for the others; with none
+        when there is more room than there was.
 
         Never waits: what cannot begin at once is kept.
         """
@@ -199,3 +207,11 @@ class BatchExecutor(Protocol):
 
 class Told(Protocol):
     def __call__(self, ended: Sequence[tuple[Assignment, Ended]]) -> None: ...
+
+
+E = TypeVar("E", Executor, BatchExecutor)
+
+
+def find_for(executors: Sequence[E], kind: str) -> E | None:
+    """Who takes a kind: asked each time, because a plugin may have been found since."""
+    return next((executor for executor in executors if kind in executor.kinds), None)

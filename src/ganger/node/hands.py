@@ -31,13 +31,14 @@ class Wish(Enum):
 class Hand(msgspec.Struct, eq=False):
     """One attempt, an executor's or a batch executor's. `run` is there once an executor has begun it.
 
-    `is_told`: the source was told that it runs. `is_over`: it has ended, and nothing of it runs.
+    `has_begun`: an executor's runs. `is_told`: the source was told so. `is_over`: it has ended, and nothing of it runs.
     """
 
     claimed: Claimed
     executor: Executor | None
     batch: BatchExecutor | None = None
     run: Run | None = None
+    has_begun: bool = False
     is_told: bool = False
     is_over: bool = False
     wish: Wish = Wish.NONE

@@ -18,10 +18,11 @@ def tell_nobody(node: NodeId) -> None:
 class NodeOptions:
     """Times are milliseconds.
 
-    `slots`: so many attempts run at once; `prefetch` more may be claimed and wait here. `queues` are the only ones that
-    it takes; None for all but those in `ignore`. `kinds` narrows what its executors take. `token` makes it the same
-    node as the one that had it before: it is given what that one left. `lease` is how long it may be silent; None as
-    long as is usual where it works. A planned restart keeps leases for `handover`.
+    `slots`: so many attempts run at once; of those that are known to be short `prefetch` more may be claimed, and what
+    waits here for longer than `patience` goes back. `queues` are the only ones that it takes; None for all but those in
+    `ignore`. `kinds` narrows what its executors take. `token` makes it the same node as the one that had it before: it
+    is given what that one left. `lease` is how long it may be silent; None as long as is usual where it works. A
+    planned restart keeps leases for `handover`.
     A drain waits for `grace` until what runs has ended and then hands it back; None waits as long as it takes.
     `environment` tells every attempt where the tasks are, and `sign` makes the token with which it speaks there.
     `trace` finds what else an attempt is told, of the trace that it belongs to. `joined` is told each registration.
@@ -35,6 +36,7 @@ class NodeOptions:
     kinds: tuple[str, ...] | None = None
     labels: tuple[str, ...] = ()
     prefetch: int = 0
+    patience: int = 10
     handover: int = HANDOVER
     grace: int | None = None
     token: str | None = None

@@ -47,6 +47,8 @@ class Settling(Service):
             hands.woken.clear()
             if ended := hands.take_ended():
                 await self._settle(ended)
+            else:
+                self._slots.tell()
 
     async def _gather(self) -> None:
         loop = asyncio.get_running_loop()
@@ -94,7 +96,7 @@ class Settling(Service):
             self._carrier.take(taken)
 
     async def _take(self, ended: Sequence[Finished], most: int) -> Sequence[Claimed]:
-        start = self._carrier.claims_started
+        start, began = self._carrier.claims_started, asyncio.get_running_loop().time()
         try:
             taken = await self._source.take(self._session.node, most, start=start, finished=ended)
         except GangerError:
@@ -103,6 +105,8 @@ class Settling(Service):
             # Cut off in the middle: they are settled later; what was settled already is refused then, and harms nobody.
             self._carrier.hands.put_back(ended)
             raise
+        took = 1000 * (asyncio.get_running_loop().time() - began)
+        self._carrier.appetite.note_settle(took, len(ended) + len(taken.claimed))
         self._put_away(ended, taken)
         return taken.claimed
 

@@ -39,6 +39,12 @@ def note_run(path: str) -> None:
         file.write("run\n")
 
 
+def note_moment(path: str, name: int) -> None:
+    """Leave a line with a name and when that was, by the boot clock."""
+    with Path(path).open("a") as file:
+        file.write(f"{name} {time.clock_gettime(time.CLOCK_BOOTTIME)}\n")
+
+
 def note_run_slowly(path: str) -> None:
     note_run(path)
     select.select([], [], [], 0.01)

@@ -13,6 +13,7 @@ from ganger.core.task import Claimed, Kind
 from ganger.node.executor import Assignment, Ended
 from ganger.node.executors.function import FunctionExecutor
 from ganger.node.functions.options import FunctionOptions
+from ganger.node.lengths import Name
 from ganger.node.secrets import NO_SECRETS, Secrets
 from ganger.runtime.clock import SystemClock
 from ganger.wire.specs import FunctionSpec, encode
@@ -34,6 +35,7 @@ class Works:
         self.told: list[int] = []
         self.stopping: list[asyncio.Future[None]] = []
         self._news = asyncio.Event()
+        self._waiting: list[Assignment] = []
         self._ids = count(1)
         self.executor = FunctionExecutor(
             FunctionOptions(folder, **{"allow": ("tests.*",), **options}),
@@ -57,9 +59,26 @@ class Works:
         )  # fmt: skip
         return Assignment(claimed, spec, {}, self.trusted_until)
 
+    def teach(self, name: str, took: float = 0.1) -> None:
+        """Have it know that this function takes so many ms."""
+        for _ in range(10):
+            self.executor.lengths.note(Name(Kind.FUNCTION, f"{CHORES}:{name}"), took)
+
     async def start(self, *assignments: Assignment) -> list[TaskId]:
+        """Hand these over, as a node does: as many as are of use, and the others when there is room."""
+        self._waiting.extend(assignments)
+        self._feed()
+        return [one.claimed.id for one in assignments]
+
+    async def hand_over(self, *assignments: Assignment) -> list[TaskId]:
+        """Hand these over, whether or not there is room."""
         self.executor.start(assignments, self._hear)
         return [one.claimed.id for one in assignments]
+
+    def _feed(self) -> None:
+        while self._waiting and (room := self.executor.room):
+            some, self._waiting = self._waiting[:room], self._waiting[room:]
+            self.executor.start(some, self._hear)
 
     def _hear(self, ended: Sequence[tuple[Assignment, Ended]]) -> None:
         for assignment, end in ended:
@@ -67,6 +86,7 @@ class Works:
             self.ended[assignment.claimed.id] = end
             self.told.append(assignment.claimed.id)
         self._news.set()
+        self._feed()
 
     async def news(self, seconds: float) -> None:
         """Wait until something is told, or for so long."""

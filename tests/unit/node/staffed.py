@@ -17,6 +17,7 @@ from ganger.engine.store import Look
 from ganger.engine.stores.memory import MemoryStore
 from ganger.engine.upkeep import keep_up
 from ganger.node.executor import Assignment, Ended, Told
+from ganger.node.lengths import Name
 from ganger.node.node import Node
 from ganger.node.options import NodeOptions
 from ganger.node.spool import Spool
@@ -121,8 +122,12 @@ class HandBatch:
         self.closed: list[bool] = []
 
     @property
-    def room(self) -> int:
+    def places(self) -> int:
         return self.size - len(self.held)
+
+    @property
+    def room(self) -> int:
+        return self.places
 
     def start(self, assignments: Sequence[Assignment], told: Told) -> None:
         self.held |= {one.claimed.id: (one, told) for one in assignments}
@@ -151,6 +156,14 @@ class HandBatch:
         told([(assignment, Ended(outcome or Succeed()))])
 
 
+def _teach(node: Node) -> None:
+    """Have it know that the commands of these tests are short, so that it fetches some before there is a slot."""
+    appetite, command = node.carrier.appetite, Name(Kind.COMMAND, "")
+    for _ in range(10):
+        appetite._lengths.note(command, 1.0)
+    appetite._last = frozenset([command])
+
+
 class Hall:
     """A store, an engine, a queue, and as many nodes as a test wants."""
 
@@ -167,12 +180,14 @@ class Hall:
         return EngineSource(self.engine, self.clock, blobs=self.blobs, **fields)
 
     def node(self, *executors: Any, batch: Sequence[Any] = (), source: Any = None, **options: Any) -> Node:
-        said = NodeOptions(options.pop("name", "ada"), **{"slots": 2, "lease": 30_000, **options})
+        said = NodeOptions(options.pop("name", "ada"), **{"slots": 2, "lease": 30_000, "patience": 60_000, **options})
         node = Node(
             source or self.source(), executors, batch, said, clock=self.clock, entropy=SeededEntropy(3),
             telemetry=self.diary,
         )  # fmt: skip
         self._nodes.append(node)
+        if said.prefetch:
+            _teach(node)
         return node
 
     async def submit(self, count: int = 1, kind: str = Kind.COMMAND, **fields: Any) -> list[TaskId]:

@@ -66,6 +66,8 @@ async def warm(works: Works) -> int:
 def test_what_is_held_is_begun_at_the_word_and_told_when_the_loop_knows_of_it(tmp_path: Path, sleeps: bool) -> None:
     async def scenario(works: Works) -> None:
         await warm(works)
+        works.teach("note_run")
+        works.teach("add")
         ran = tmp_path / "ran"
         jobs = [whole(works.assign("note_run", str(ran))), whole(works.assign("add", 1, 2))]
         await prepare(works, *jobs)
@@ -75,7 +77,7 @@ def test_what_is_held_is_begun_at_the_word_and_told_when_the_loop_knows_of_it(tm
         await asyncio.to_thread(works.executor.begin)
         await appear(ran)
         assert not set(works.ended) & {one.claimed.id for one in jobs}
-        ends = await works.end_of(*await works.start(*jobs))
+        ends = await works.end_of(*await works.hand_over(*jobs))
         assert ends[1].outcome == Succeed(b"3")
         assert (await works.run("add", 1)).outcome == Succeed(b"1")
 
@@ -110,6 +112,8 @@ def test_only_plain_jobs_are_held_and_only_by_a_process_that_has_nothing_to_do(t
         ):
             assert not works.executor.prepare([odd.claimed])
         assert not works.executor.prepare([plain.claimed._replace(kind="command")])
+        pair = [whole(works.assign("add", number)).claimed for number in range(2)]
+        assert not works.executor.prepare(pair), "nobody knows how long the first one takes"
         gate = tmp_path / "gate"
         busy = await works.start(works.assign("wait_for", str(gate)))
         assert not works.executor.prepare([plain.claimed])
@@ -118,7 +122,7 @@ def test_only_plain_jobs_are_held_and_only_by_a_process_that_has_nothing_to_do(t
         await prepare(works, plain)
         assert not works.executor.prepare([plain.claimed]), "one at a time"
         works.executor.begin()
-        assert (await works.end_of(*await works.start(plain)))[0].outcome == Succeed(b"1")
+        assert (await works.end_of(*await works.hand_over(plain)))[0].outcome == Succeed(b"1")
 
     perform(scenario, tmp_path)
 
@@ -131,7 +135,7 @@ def test_one_whose_process_dies_while_it_holds_it_is_run_by_another(tmp_path: Pa
         os.kill(pid, SIGKILL)
         await until(lambda: child_of(works).note.is_buried)
         works.executor.begin()
-        (ended,) = await works.end_of(*await works.start(job))
+        (ended,) = await works.end_of(*await works.hand_over(job))
         assert isinstance(ended.outcome, Succeed)
         assert ended.outcome.result != str(pid).encode()
 
@@ -145,7 +149,7 @@ def test_one_whose_process_dies_of_it_before_the_loop_knows_is_to_blame(tmp_path
         await prepare(works, job)
         works.executor.begin()
         await until(lambda: child_of(works).note.is_buried)
-        (ended,) = await works.end_of(*await works.start(job))
+        (ended,) = await works.end_of(*await works.hand_over(job))
         assert isinstance(ended.outcome, Crashed)
         assert (await works.run("add", 1)).outcome == Succeed(b"1")
 
@@ -178,7 +182,7 @@ def test_one_that_is_called_back_meanwhile_is_run_or_given_back_and_never_lost(
         works.executor.begin()
         if not before_the_word:
             await interfere(works)
-        (ended,) = await works.end_of(*await works.start(job))
+        (ended,) = await works.end_of(*await works.hand_over(job))
         assert ended.outcome in (Release(), Succeed(b"1"))
 
     perform(scenario, tmp_path)
@@ -194,7 +198,7 @@ def test_an_executor_that_is_closed_waits_for_what_was_begun(tmp_path: Path) -> 
         closing = asyncio.create_task(works.executor.close(give_back=True))
         await until(lambda: is_gone(child.pid))
         assert not closing.done()
-        (ended,) = await works.end_of(*await works.start(job))
+        (ended,) = await works.end_of(*await works.hand_over(job))
         assert ended.outcome in (Release(), Succeed(b"1"))
         await closing
 
@@ -209,7 +213,7 @@ def test_one_that_is_stopped_when_the_loop_knows_of_it_ends(tmp_path: Path) -> N
         await prepare(works, job)
         works.executor.begin()
         await appear(begun)
-        (task,) = await works.start(job)
+        (task,) = await works.hand_over(job)
         await works.executor.stop(task, Fence(7), "not wanted")
         (ended,) = await works.end_of(task)
         assert "not wanted" in str(ended.outcome)
@@ -243,7 +247,7 @@ def test_words_of_a_process_are_heard_in_their_order_after_it_was_begun_early(tm
         works.executor.begin()
         await until(lambda: has_spoken(works))
         assert not works.said
-        (task,) = await works.start(job)
+        (task,) = await works.hand_over(job)
         await works.end_of(task)
         await until(lambda: works.said)
         assert works.said[-1][0] == task

@@ -30,7 +30,6 @@ from ganger.node.functions.messages import (
     frame,
 )
 from ganger.node.functions.outbox import Outbox, make_memory
-from ganger.node.functions.pace import Pace
 from ganger.node.functions.porter import Line, Porter
 from ganger.node.functions.references import has_references, resolve
 from ganger.node.functions.track import Place
@@ -122,34 +121,6 @@ def test_a_charge_survives_the_command_line() -> None:
     charge = Charge(1, 2, "/a note", "/spool", 3, "info", "", "mine.*\nours.do", 8, 4, 5, 6, 7)
 
     assert Charge.read(charge.words()) == charge
-
-
-def test_a_pace_lets_more_lie_there_the_faster_they_are() -> None:
-    pace, now = Pace(ahead=40, most=512, slots=1), 1_000
-    for _ in range(20):
-        pace.wake(now)
-        now += 1
-        pace.note(now, 50, 10)
-    assert pace.window == 512
-
-    pace.slow_down(10_000)
-    assert pace.window == 1
-    for _ in range(200):
-        pace.wake(now)
-        now += 1
-        pace.note(now, 10, 0)
-    assert pace.window > 100
-
-
-def test_one_late_word_among_many_does_not_shrink_a_pace() -> None:
-    pace, now = Pace(ahead=40, most=512, slots=1), 1_000
-    for _ in range(20):
-        pace.wake(now)
-        now += 1
-        pace.note(now, 50, 10)
-    pace.note(now + 5, 1, 10)
-
-    assert pace.window > 100
 
 
 def test_conversion_leaves_alone_what_json_has() -> None:

@@ -27,6 +27,7 @@ from ganger.node.functions.note import Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.references import Resolve, has_references, open_arguments, resolve
 from ganger.node.functions.watching import Watch
+from ganger.node.lengths import Lengths, Name, name
 from ganger.node.secrets import NO_SECRETS, Secrets, may_have_reference
 from ganger.node.shipping import Readable
 from ganger.node.spool import Spool
@@ -35,6 +36,9 @@ from ganger.wire.unreadable import UNREADABLE
 
 TICK: Final = 0.1
 """Seconds between two looks at what is executed, while anything is."""
+
+_GLANCE: Final = 0.02
+"""Seconds between two looks at what has not begun, while there is anything."""
 
 _BACK_OFF: Final = 1_000
 _SAYS_MODE: Final = b'"mode"'
@@ -82,10 +86,13 @@ class FunctionExecutor:
         self._watched: dict[tuple[TaskId, Fence], Watch] = {}
         self._trust = Moment(0)
         self._ticking: asyncio.TimerHandle | None = None
+        self._glancing: asyncio.TimerHandle | None = None
+        self.lengths = Lengths()
+        self._last: tuple[Mode, frozenset[Name]] = options.mode, frozenset()
         for folder in (options.notes, options.spool):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._blamed = _read_notes(options)
-        post = Post(options, clock, telemetry, report, self._bounce)
+        post = Post(options, clock, telemetry, self.lengths, report, self._bounce)
         self._crews = {
             Mode.PROCESS: Crew(Mode.PROCESS, post, options.processes, 1),
             Mode.THREAD: Crew(Mode.THREAD, post, 1, options.threads),
@@ -93,10 +100,14 @@ class FunctionExecutor:
         }
 
     @property
+    def places(self) -> int:
+        return self._crews[self._last[0]].places
+
+    @property
     def room(self) -> int:
-        # The others are filled by what is found when it is there: room is what the usual case needs.
-        usual = self._options.mode
-        return max(crew.room for mode, crew in self._crews.items() if mode is usual or not crew.is_idle)
+        # Nobody knows what comes next: it is taken for more of what came last.
+        mode, names = self._last
+        return self._crews[mode].room(names)
 
     @property
     def spool(self) -> Spool:
@@ -118,7 +129,8 @@ class FunctionExecutor:
         specs = b"\n".join([one.spec for one in assignments])
         linked = [one for one in assignments if _refers(one.spec)] if _refers(specs) else []
         plain = [one for one in assignments if one not in linked] if linked else assignments
-        self._run([Errand(next(self._seqs), one, told) for one in plain], says_mode=_SAYS_MODE in specs)
+        errands = [Errand(next(self._seqs), one, told, name(one.claimed.kind, one.spec)) for one in plain]
+        self._run(errands, says_mode=_SAYS_MODE in specs)
         for one in linked:
             resolving = asyncio.get_running_loop().create_task(self._start_resolved(one, told))
             self._resolving.add(resolving)
@@ -134,7 +146,8 @@ class FunctionExecutor:
             if one.kind != Kind.FUNCTION or spec is None or self._on_loop or _SAYS_MODE in spec or _refers(spec):
                 return False
             jobs.append(Job(next(self._seqs), one.id, one.fence, one.attempts + 1, spec))
-        child = self._crews[self._options.mode].prepare(jobs)
+        names = {name(Kind.FUNCTION, job.spec) for job in jobs}
+        child = self._crews[self._options.mode].prepare(jobs, names)
         if child is None:
             return False
         self._prepared = child, jobs
@@ -155,7 +168,12 @@ class FunctionExecutor:
         """Those that run already get their errands; the others are left."""
         keys = [(one.claimed.id, one.claimed.fence) for one in assignments]
         seqs = [self._begun.pop(key, None) for key in keys]
-        errands = [Errand(seq, one, told) for seq, one in zip(seqs, assignments, strict=True) if seq is not None]
+        errands = [
+            Errand(seq, one, told, name(one.claimed.kind, one.spec))
+            for seq, one in zip(seqs, assignments, strict=True)
+            if seq is not None
+        ]
+        self._expect(self._options.mode, errands)
         self._crews[self._options.mode].adopt(errands)
         return [one for seq, one in zip(seqs, assignments, strict=True) if seq is None]
 
@@ -169,7 +187,8 @@ class FunctionExecutor:
         except StoreError:
             told([(assignment, release(_BACK_OFF))])
         else:
-            errand = Errand(next(self._seqs), replace(assignment, spec=spec), told, masks=tuple(masks))
+            called = name(assignment.claimed.kind, spec)
+            errand = Errand(next(self._seqs), replace(assignment, spec=spec), told, called, masks=tuple(masks))
             self._run([errand], says_mode=True)
 
     async def _resolve(self, spec: bytes) -> bytes:
@@ -182,15 +201,24 @@ class FunctionExecutor:
         if self._on_loop or says_mode:
             self._sort(errands)
         else:
-            self._crews[self._options.mode].add(errands)
+            self._give(self._options.mode, errands)
         self._tick_soon()
+        self._glance_soon()
+
+    def _give(self, mode: Mode, errands: Sequence[Errand]) -> None:
+        self._expect(mode, errands)
+        self._crews[mode].add(errands)
+
+    def _expect(self, mode: Mode, errands: Sequence[Errand]) -> None:
+        if errands:
+            self._last = mode, frozenset([errand.name for errand in errands])
 
     def _sort(self, errands: Sequence[Errand]) -> None:
         by_mode: dict[Mode, list[Errand]] = {}
         for errand in errands:
             by_mode.setdefault(self._route(errand.assignment.spec), []).append(errand)
         for mode, some in by_mode.items():
-            self._crews[mode].add(some)
+            self._give(mode, some)
 
     def _route(self, spec: bytes) -> Mode:
         route = _read_route(spec)
@@ -200,7 +228,10 @@ class FunctionExecutor:
 
     def _bounce(self, errands: Sequence[Errand], path: str) -> None:
         self._on_loop.add(path)
-        self._crews[Mode.LOOP].add(errands)
+        self._give(Mode.LOOP, errands)
+        # Nothing has ended, but there is room where these were.
+        for told in {errand.told for errand in errands}:
+            told([])
 
     @property
     def executing(self) -> Collection[tuple[TaskId, Fence]]:
@@ -254,8 +285,19 @@ class FunctionExecutor:
         if self._resolving:
             await asyncio.wait(self._resolving)
         await asyncio.gather(*(crew.close(kill=not give_back) for crew in crews))
-        if self._ticking is not None:
-            self._ticking.cancel()
+        for timer in (self._ticking, self._glancing):
+            if timer is not None:
+                timer.cancel()
+
+    def _glance_soon(self) -> None:
+        if self._glancing is None and any(crew.is_stretched for crew in self._crews.values()):
+            self._glancing = asyncio.get_running_loop().call_later(_GLANCE, self._glance)
+
+    def _glance(self) -> None:
+        self._glancing = None
+        for crew in self._crews.values():
+            crew.relieve()
+        self._glance_soon()
 
     def _tick_soon(self) -> None:
         if self._ticking is None:
@@ -267,7 +309,7 @@ class FunctionExecutor:
             for errand in crew.overdue():
                 claimed = errand.assignment.claimed
                 self._stop(claimed.id, claimed.fence, Stopped(f"it took more than {claimed.timeout} ms", is_late=True))
-            crew.relieve()
+            crew.replace()
             crew.trim()
         self._look()
         if any(not crew.is_idle for crew in self._crews.values()):

@@ -15,7 +15,7 @@ import msgspec
 from ganger.core.clock import Moment
 from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
-from ganger.node.executor import Assignment, Told
+from ganger.node.executor import Assignment, Ended, Told
 from ganger.node.functions.charge import Charge
 from ganger.node.functions.early import Early
 from ganger.node.functions.messages import (
@@ -37,6 +37,7 @@ from ganger.node.functions.messages import (
 from ganger.node.functions.note import Cause, Executing, Note
 from ganger.node.functions.options import FunctionOptions
 from ganger.node.functions.outbox import Outbox, make_memory
+from ganger.node.lengths import Name
 from ganger.node.masking import mask, mask_pieces
 from ganger.node.spool import LARGEST, Bell, Spool, SpoolKey, SpoolWriter
 from ganger.runtime.django import VARIABLE as DJANGO
@@ -62,8 +63,18 @@ class Errand(msgspec.Struct, eq=False):
     seq: int
     assignment: Assignment
     told: Told
+    name: Name
     stopped: Stopped | None = None
     masks: tuple[bytes, ...] = ()
+
+    def is_of(self, task: TaskId, fence: Fence) -> bool:
+        return self.assignment.claimed.id == task and self.assignment.claimed.fence == fence
+
+
+def tell(ended: Sequence[tuple[Errand, Ended]]) -> None:
+    """Tell those who handed errands over of many at once: nearly always one has handed over all."""
+    for told in dict.fromkeys([errand.told for errand, _ in ended]):
+        told([(errand.assignment, end) for errand, end in ended if errand.told == told])
 
 
 class Hearing(NamedTuple):

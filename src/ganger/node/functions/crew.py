@@ -1,13 +1,14 @@
 """The warm processes of one mode: who gets which job, who is replaced, and what becomes of the jobs of one that died.
 
-Jobs lie in a process before it begins them, so that it never waits for the next; but what lies in one process while
-another has nothing to do, or while it is busy for long, waits in vain. So as many lie there as it will do in some
-milliseconds, by what the last ones took, and what lies behind a job that takes long is called back and given away.
+Short jobs lie in a process before it begins them, so that it never waits for the next; but what lies in one process
+while another has nothing to do, or while it is busy for long, waits in vain. So as many lie there as it will do in some
+milliseconds, by what the last ones of their name took, and what lies behind a job that takes longer is called back and
+given away, or given back to where it came from.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Moment
@@ -15,15 +16,15 @@ from ganger.core.errors import GangerError
 from ganger.core.ids import Fence, TaskId
 from ganger.core.lease import Lease
 from ganger.node.executor import Ended
-from ganger.node.functions.child import Child, Errand, Hearing, Stopped
+from ganger.node.functions.child import Child, Errand, Hearing, Stopped, tell
 from ganger.node.functions.judging import SUCCEEDED, end_stopped, judge, judge_dead, release
 from ganger.node.functions.messages import Drop, How, Job, Mode, Result, Stop, Trim
 from ganger.node.functions.note import Executing
 from ganger.node.functions.options import FunctionOptions
-from ganger.node.functions.pace import Pace
+from ganger.node.lengths import Lengths, Name
 from ganger.runtime.telemetry import Telemetry
 
-STUCK: Final = 500
+STUCK: Final = 20
 """For so many ms a process may be busy with one job before what lies behind it is called back."""
 
 _FIRST_PAUSE: Final = 0.2
@@ -38,6 +39,7 @@ class Post(NamedTuple):
     options: FunctionOptions
     clock: Clock
     telemetry: Telemetry
+    lengths: Lengths
     report: Callable[[Lease, float | None, str | None], None]
     bounced: Callable[[Sequence[Errand], str], None]
 
@@ -52,7 +54,7 @@ class Crew:
         self._slots = slots
         self._children: list[Child] = []
         self._waiting: deque[Errand] = deque()
-        self._paces: dict[Child, Pace] = {}
+        self._since: dict[Child, Moment] = {}
         self._trust = Moment(0)
         self._serial = 0
         self._failures = 0
@@ -62,12 +64,26 @@ class Crew:
         self._is_returning = False
 
     @property
-    def room(self) -> int:
-        """How many more jobs would be begun soon."""
-        known = sum(self._paces[child].depth - len(child.errands) for child in self._able())
-        unborn = max(0, self._count - len(self._able()))
-        first = 0 if self._failures or self._is_closing else unborn * self._fresh_pace().window
-        return max(0, known + first - len(self._waiting))
+    def places(self) -> int:
+        """How many more jobs would begin at once."""
+        free = sum(max(0, self._slots - len(child.errands)) for child in self._able())
+        return max(0, free + self._unborn - len(self._waiting))
+
+    def room(self, names: Collection[Name]) -> int:
+        """How many more jobs of these names would be begun soon."""
+        laid = sum(max(0, self._window(child, names) - len(child.errands)) for child in self._able())
+        return max(0, laid + self._unborn - len(self._waiting))
+
+    @property
+    def _unborn(self) -> int:
+        """What processes that are yet to be started would begin at once; nobody knows more of them."""
+        missing = max(0, self._count - len(self._able()))
+        return 0 if self._failures or self._is_closing else missing * self._slots
+
+    @property
+    def is_stretched(self) -> bool:
+        """Does anything lie here that has not begun?"""
+        return bool(self._waiting) or any(len(child.errands) > self._slots for child in self._children)
 
     @property
     def is_idle(self) -> bool:
@@ -78,10 +94,14 @@ class Crew:
         self._waiting.extend(errands)
         self._recruit()
         self._hand_out()
+        self._return_excess()
 
-    def prepare(self, jobs: list[Job]) -> Child | None:
-        """On any thread: have these ready in a process that has nothing to do, if nobody waits for it. Which it is."""
-        if self._waiting or self._is_closing:
+    def prepare(self, jobs: list[Job], names: Collection[Name]) -> Child | None:
+        """On any thread: have these ready in a process that has nothing to do, if nobody waits for it. Which it is.
+
+        None if they are more than it would begin soon.
+        """
+        if self._waiting or self._is_closing or len(jobs) > self._slots * self._post.lengths.count_ahead(names):
             return None
         for child in self._children:
             if not (child.errands or child.is_retiring or child.is_killed) and child.prepare(jobs):
@@ -94,7 +114,7 @@ class Crew:
         for child in self._children:
             early = [errand for errand in errands if child.is_early(errand.seq)]
             if early and not child.errands:
-                self._paces[child].wake(self._post.clock.now())
+                self._since[child] = self._post.clock.now()
             child.adopt(early)
 
     def trust(self, until: Moment) -> None:
@@ -104,7 +124,7 @@ class Crew:
 
     def find(self, task: TaskId, fence: Fence) -> Errand | None:
         laid = (errand for child in self._children for errand in child.errands.values())
-        return next((errand for errand in (*self._waiting, *laid) if _is(errand, task, fence)), None)
+        return next((errand for errand in (*self._waiting, *laid) if errand.is_of(task, fence)), None)
 
     def find_executing(self, task: TaskId, fence: Fence) -> tuple[Child, int] | None:
         """Who executes it now, and under which number."""
@@ -116,7 +136,7 @@ class Crew:
         errand.stopped = errand.stopped or stopped
         if errand in self._waiting:
             self._waiting.remove(errand)
-            _tell([(errand, release())])
+            tell([(errand, release())])
         for child in self._children:
             if errand.seq in child.errands:
                 child.send(Stop(errand.seq))
@@ -143,23 +163,28 @@ class Crew:
         ]
 
     def relieve(self) -> None:
-        """Call back what lies behind a job that takes long; replace who has served long enough or grown too much."""
+        """Call back what lies behind a job that takes long: these, and all of their name, are not short."""
         now = self._post.clock.now()
         for child in self._able():
             executing = child.executing()
-            waits = self._waiting or len(child.errands) > len(executing)
-            if waits and len(executing) >= self._slots and all(_lasts(one, now) for one in executing):
-                self._paces[child].slow_down(min(now - one.began for one in executing))
+            if len(child.errands) > len(executing) >= self._slots and all(_lasts(one, now) for one in executing):
+                for one in executing:
+                    if (errand := child.errands.get(one.seq)) is not None:
+                        self._post.lengths.exceed(errand.name, now - one.began)
                 child.send(Drop())
-                self._return_excess()
+        self._return_excess()
+
+    def replace(self) -> None:
+        """Replace who has served long enough or grown too much."""
+        for child in self._able():
             if self._is_used_up(child):
                 self._retire(child)
 
     def _return_excess(self) -> None:
-        """Give back what waits here in vain: no process has room for it."""
-        room = sum(max(0, self._room_of(child)) for child in self._able())
-        back = [self._waiting.pop() for _ in range(len(self._waiting) - room)]
-        _tell([(errand, release()) for errand in back])
+        """Give back what waits here in vain: no process has room for it, nor will one that is started."""
+        excess = len(self._waiting) - self._unborn
+        if excess > 0 and not self._failures:
+            tell([(errand, release()) for errand in [self._waiting.pop() for _ in range(excess)]])
 
     def trim(self) -> None:
         """Have cut off what was printed beyond what is kept."""
@@ -182,7 +207,7 @@ class Crew:
         """Give back all that has not begun."""
         self._is_returning = True
         back, self._waiting = list(self._waiting), deque()
-        _tell([(errand, release()) for errand in back])
+        tell([(errand, release()) for errand in back])
         for child in self._children:
             child.send(Drop())
 
@@ -196,16 +221,15 @@ class Crew:
         while self._children:
             await self._children[0].ended()
         back, self._waiting = list(self._waiting), deque()
-        _tell([(errand, release()) for errand in back])
+        tell([(errand, release()) for errand in back])
 
     def _able(self) -> list[Child]:
         return [child for child in self._children if not (child.is_retiring or child.is_killed)]
 
-    def _fresh_pace(self) -> Pace:
-        return Pace(self._post.options.ahead, self._post.options.window, self._slots)
-
-    def _room_of(self, child: Child) -> int:
-        return self._paces[child].window - len(child.errands)
+    def _window(self, child: Child, names: Collection[Name]) -> int:
+        """How many jobs may lie in a process that has some, and gets others of these names."""
+        known = {*names, *(errand.name for errand in child.errands.values())}
+        return self._slots * min(self._post.lengths.count_ahead(known), self._post.options.window)
 
     def _recruit(self) -> None:
         """Start what is missing, if there is anything to do for it, or if it is not known whether one can start."""
@@ -228,7 +252,7 @@ class Crew:
         except OSError as error:
             self._fail(str(error))
             return
-        self._paces[child] = self._fresh_pace()
+        self._since[child] = self._post.clock.now()
         self._children.append(child)
         self._hand_out()
 
@@ -238,38 +262,66 @@ class Crew:
         self._post.telemetry.event("function_process_failed", mode=self._mode.name, error=why, failures=self._failures)
         if self._failures >= _HOPELESS:
             back, self._waiting = list(self._waiting), deque()
-            _tell([(errand, release(_BACK_OFF)) for errand in back])
+            tell([(errand, release(_BACK_OFF)) for errand in back])
         asyncio.get_running_loop().call_soon(self._recruit)
 
     def _hand_out(self) -> None:
         while self._waiting:
-            able = [child for child in self._able() if self._room_of(child) > 0]
+            able = self._able()
             if not able:
                 return
             child = min(able, key=lambda one: len(one.errands))
-            share = max(1, len(self._waiting) // len(able))
-            count = min(share, self._room_of(child), len(self._waiting))
+            some = self._pick(child, max(1, len(self._waiting) // len(able)))
+            if not some:
+                return
             if not child.errands:
-                self._paces[child].wake(self._post.clock.now())
-            child.begin([self._waiting.popleft() for _ in range(count)])
+                self._since[child] = self._post.clock.now()
+            child.begin(some)
+
+    def _pick(self, child: Child, most: int) -> list[Errand]:
+        """The first of those that wait, as far as this process begins them soon."""
+        picked: list[Errand] = []
+        lying, window = len(child.errands), 0
+        name: Name | None = None
+        while self._waiting and len(picked) < most:
+            errand = self._waiting[0]
+            if errand.name != name:
+                name = errand.name
+                window = self._window(child, {name, *(one.name for one in picked)})
+            if lying + len(picked) >= window:
+                break
+            picked.append(self._waiting.popleft())
+        return picked
 
     def _take_results(self, child: Child, results: Sequence[int | Result]) -> None:
         self._failures = 0
+        if not results:
+            # It says that it is there: what it was given meanwhile begins only now.
+            self._since[child] = self._post.clock.now()
         ended: list[tuple[Errand, Ended]] = []
         back: list[Errand] = []
         errands = child.errands
+        busy = min(self._slots, len(errands))
         for result in results:
             if not isinstance(result, int):
                 self._take_result(errands.pop(result.seq, None), result, ended, back)
             elif (errand := errands.pop(result, None)) is not None:
                 ended.append((errand, SUCCEEDED if errand.stopped is None else Ended(end_stopped(errand.stopped))))
-        if ended and child in self._paces:
-            self._paces[child].note(self._post.clock.now(), len(ended), len(child.errands))
+        if ended:
+            self._note_lengths(child, busy, [errand for errand, _ in ended])
         self._redistribute(child, back)
         self._hand_out()
-        _tell(ended)
+        tell(ended)
         if child.is_retiring and not child.errands:
             child.quit()
+
+    def _note_lengths(self, child: Child, busy: int, ended: Sequence[Errand]) -> None:
+        """What ended together took as long each, of the time for which so many were executed."""
+        now = self._post.clock.now()
+        each = (now - self._since[child]) * busy / len(ended)
+        self._since[child] = now
+        for name, count in Counter([errand.name for errand in ended]).items():
+            self._post.lengths.note(name, each * count, count)
 
     def _take_result(
         self, errand: Errand | None, result: Result, ended: list[tuple[Errand, Ended]], back: list[Errand]
@@ -287,9 +339,10 @@ class Crew:
 
     def _redistribute(self, child: Child, back: Sequence[Errand]) -> None:
         """What was called back goes to whoever has nothing to do; the rest goes back to where it came from."""
-        idle = len(back) if child.is_retiring else sum(self._room_of(one) for one in self._able() if not one.errands)
+        able = [one for one in self._able() if not one.errands]
+        idle = len(back) if child.is_retiring else len(able) * self._slots
         self._waiting.extendleft(reversed(back[:idle]))
-        _tell([(errand, release()) for errand in back[idle:]])
+        tell([(errand, release()) for errand in back[idle:]])
 
     def _take_sayings(self, child: Child, sayings: Sequence[tuple[int, float | None, str | None]]) -> None:
         for seq, percent, info in sayings:
@@ -299,7 +352,7 @@ class Crew:
     def _bury(self, child: Child) -> None:
         """Whoever was executed ends with the process; the others are run by another one, and nobody blames them."""
         self._children.remove(child)
-        del self._paces[child]
+        del self._since[child]
         executed = {one.seq for one in child.executing()}
         errands, child.errands = child.errands, {}
         ended = [(errand, judge_dead(child, errand)) for seq, errand in errands.items() if seq in executed]
@@ -307,7 +360,7 @@ class Crew:
         stopped = [errand for errand in others if errand.stopped is not None or self._is_closing]
         self._waiting.extendleft(reversed([errand for errand in others if errand not in stopped]))
         self._tell_death(child, executed)
-        _tell([*ended, *((errand, release()) for errand in stopped)])
+        tell([*ended, *((errand, release()) for errand in stopped)])
         if not child.is_warm and not child.is_killed:
             self._fail(f"{child.tell_end()}: {child.last_words()}")
         else:
@@ -337,10 +390,6 @@ class Crew:
         self._recruit()
 
 
-def _is(errand: Errand, task: TaskId, fence: Fence) -> bool:
-    return errand.assignment.claimed.id == task and errand.assignment.claimed.fence == fence
-
-
 def _is_late(errand: Errand, age: int) -> bool:
     timeout = errand.assignment.claimed.timeout
     return timeout is not None and age >= timeout and errand.stopped is None
@@ -348,9 +397,3 @@ def _is_late(errand: Errand, age: int) -> bool:
 
 def _lasts(one: Executing, now: Moment) -> bool:
     return now - one.began >= STUCK
-
-
-def _tell(ended: Sequence[tuple[Errand, Ended]]) -> None:
-    """Tell those who handed errands over of many at once: nearly always one has handed over all."""
-    for told in dict.fromkeys([errand.told for errand, _ in ended]):
-        told([(errand.assignment, end) for errand, end in ended if errand.told == told])

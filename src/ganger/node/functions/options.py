@@ -18,8 +18,8 @@ class FunctionOptions:
 
     A warm process is replaced after so many tasks (`recycle_after`) or when it has so many bytes (`recycle_bytes`).
     `threads` and `coroutines` are how many run at once in the process of that mode. `window`: the most jobs that lie in
-    one process; how many do depends on how long they take, so that `ahead` ms of work lie there, and as much again
-    waits in the node. `cap` is the most bytes that a stream keeps. `level` is the least that functions log by
+    one process for each that it executes at once; how many do depends on how long those of their name take: see
+    `node.lengths`. `cap` is the most bytes that a stream keeps. `level` is the least that functions log by
     `logging`. `django` names the settings of the project that they are part of, as DJANGO_SETTINGS_MODULE does.
     `files` is how many files a process may have open; None: as many as the node's.
     """
@@ -35,7 +35,6 @@ class FunctionOptions:
     recycle_after: int | None = 1_000_000
     recycle_bytes: int | None = 1 << 30
     window: int = 1024
-    ahead: int = 40
     cap: int = 1 << 30
     level: str = "info"
     django: str = ""

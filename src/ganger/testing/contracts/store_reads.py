@@ -116,7 +116,7 @@ class ReadsContract(StoreContract):
         queue, node = await scene.queue(), await scene.node()
         task = await scene.add(queue)
         for _ in range(4):
-            await scene.finish(node, "release", task)
+            await scene.finish(node, "retry", task)
         assert [attempt.fence for attempt in (await scene.store.look(task, most=2)).attempts] == [3, 4]
 
     @story

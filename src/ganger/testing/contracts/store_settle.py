@@ -149,6 +149,19 @@ class SettleContract(StoreContract):
         assert [each.outcome for each in (first, second, third)] == ["retry", "lose", "fail"]
 
     @story
+    async def test_what_is_given_back_before_it_began_was_no_attempt(self, scene: Scene) -> None:
+        queue, node = await scene.queue(), await scene.node()
+        fetched, begun = await scene.submit(plain(queue), plain(queue))
+        for rule in ("release", "release_later"):
+            held = [await scene.take(node, task) for task in (fetched, begun)]
+            await scene.settle("start", held[1])
+            await scene.settle(rule, *held)
+
+        assert (await scene.store.look(fetched)).attempts == []
+        assert (await scene.task(fetched)).releases == 2
+        assert [each.outcome for each in (await scene.store.look(begun)).attempts] == ["release", "release_later"]
+
+    @story
     async def test_what_was_never_leased_has_no_attempts(self, scene: Scene) -> None:
         queue = await scene.queue()
         task = await scene.add(queue)

@@ -55,8 +55,9 @@ def apply(step: Step, move: Move) -> Row:
     row = step.tables.rows[move.task]
     rule = RULES[move.rule]
     new = advance(step, row, move)
-    if rule.ends_lease:
+    if rule.ends_attempt(row.task.status):
         _write_attempt(step, row, move)
+    if rule.ends_lease:
         new = _free(step, new, rule)
     new = step.put(_change_lane(step, row, new, move))
     if move.result is not None:

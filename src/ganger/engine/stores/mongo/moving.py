@@ -57,8 +57,9 @@ async def apply(step: Step, move: Move) -> Row:
     rule = RULES[move.rule]
     holder = await step.node(row.task.holder)
     new = advance(step, row, move)
-    if rule.ends_lease:
+    if rule.ends_attempt(row.task.status):
         _write_attempt(step, row, move, holder)
+    if rule.ends_lease:
         if holder is not None and (await step.queue(row.task.queue)).policy.max_active is not None:
             step.watch.freed(row.task.queue, holder.node.name, step.now)
         new = await show_exit(step, await show_output(step, _free(step, new, rule)), move.result)

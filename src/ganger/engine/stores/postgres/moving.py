@@ -208,8 +208,8 @@ async def _write_others(step: Step, bundles: list[Bundle]) -> None:
     attempts = [
         (row.id, row.identity, bundle.move.rule, int(bundle.move.target), bundle.move.reason)
         for bundle in bundles
-        if RULES[bundle.move.rule].ends_lease
         for row in bundle.rows
+        if RULES[bundle.move.rule].ends_attempt(row.status)
     ]
     if attempts:
         await step.run(Q.attempts_end, step.wall, *columns(attempts, 5))

@@ -211,8 +211,8 @@ def _identity(step: Step, holder: int | None) -> int:
 
 def _write_alike(step: Step, shape: Shape, bundles: list[Bundle]) -> None:
     rule, ids = RULES[shape.rule], apsw.carray(array("q", [id for bundle in bundles for id in bundle.ids]))
-    if rule.ends_lease:
-        step.run(Q.attempts_end, (step.wall, shape.rule, shape.target, shape.reason, ids))
+    if rule.ends_lease and (tried := _find_tried(rule, bundles)):
+        step.run(Q.attempts_end, (step.wall, shape.rule, shape.target, shape.reason, apsw.carray(tried)))
     if shape.rule == "succeed" and shape.reason is None and shape.branch and not shape.touched:
         step.run(Q.moves_succeed, (step.wall, ids))
         # Apart from the rest: the index of those to be killed has few entries, and the others need not touch it.
@@ -222,6 +222,13 @@ def _write_alike(step: Step, shape: Shape, bundles: list[Bundle]) -> None:
         step.run(Q.moves_start, (step.wall, ids))
     else:
         step.run(Q.moves_apply, _bindings(step, shape, rule, ids))
+
+
+def _find_tried(rule: Rule, bundles: list[Bundle]) -> "array[int]":
+    """Whose attempts end by this rule. Most rules end that of each, and then none is looked at."""
+    if rule.ends_attempt(Status.CLAIMED):
+        return array("q", [id for bundle in bundles for id in bundle.ids])
+    return array("q", [row.id for bundle in bundles for row in bundle.rows if rule.ends_attempt(row.status)])
 
 
 def _bindings(step: Step, shape: Shape, rule: Rule, ids: object) -> dict[str, object]:
