@@ -27,7 +27,7 @@ import apsw
 
 from ganger.core.errors import GangerError, StoreBroken, StoreFull, StoreNewerVersion, StoreNotADatabase
 from ganger.databases.sqlite.admitting import identify, tell_replaced
-from ganger.databases.sqlite.checksums import check_head, keep_room
+from ganger.databases.sqlite.checksums import check_head, find_layer, keep_room
 from ganger.databases.sqlite.connecting import PATIENCE, connect, open_reader, shut
 from ganger.databases.sqlite.desk import Desk
 from ganger.databases.sqlite.errors import translate
@@ -108,6 +108,8 @@ class OwnedFile:
     def _set_up(self, suspect: bool) -> None:
         self._identify()
         self._runway.reset()
+        if self._charter.vfs is None and find_layer() and not self.connection.pragma("page_count"):
+            keep_room(self.connection)
         _configure(self.connection)
         self.connection.set_wal_hook(self._note_pages)
         if suspect:
@@ -324,8 +326,6 @@ def _rewrite_log(place: Place, vfs: str | None) -> None:
 
 def _configure(connection: apsw.Connection) -> None:
     """Durable, or not at all: what matters is read back."""
-    if not connection.pragma("page_count"):
-        keep_room(connection)
     connection.pragma("page_size", _PAGE)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", _SYNCHRONOUS)
