@@ -134,7 +134,7 @@ class Database:
     def _tell(self, step: int | None, topics: list[str]) -> None:
         """A step of this process is committed; None if it changed nothing, and so was none."""
         if self._watch is not None and step is not None:
-            self._watch.wrote(step)
+            self._watch.wrote(step, topics)
         self._listeners.tell(topics)
 
     async def step(self, work: Callable[[Session], Awaitable[T]], doing: str) -> T:
@@ -189,6 +189,10 @@ class Database:
     async def sequences(self) -> dict[str, int]:
         """How far the sequences are, behind the last step that is applied."""
         return await self.read(lambda _: self._writer.journal.sequences(), "reading")
+
+    async def last_step(self) -> int:
+        """The number of the last step, by whichever process."""
+        return await self.read(lambda _: self._writer.journal.last(), "reading")
 
 
 async def _await(work: Awaitable[T]) -> T:

@@ -43,6 +43,7 @@ async def reconcile(step: Step, most: int) -> Tended:
     if step.watch.counting.is_due():
         with step.watch.counting:
             await _count(step, queues)
+    step.watch.found(step.session.head.step, nothing=not shared and not done)
     return Tended(done, done >= most, [])
 
 

@@ -18,6 +18,8 @@ SWEEP: Final = 60
 _OVERLAP: Final = 60
 GIVES_WAY: Final = 50
 """Milliseconds in which a node that has freed scarce threads leaves them to others, if there are any."""
+CALM: Final = 10_000
+"""Milliseconds for which a look that found nothing, and no queue that strangers share, saves the next ones."""
 
 
 class Watch:
@@ -35,6 +37,8 @@ class Watch:
         self.oldest = LAST
         self.looked = 0
         self._looks = 0
+        self._clock = clock
+        self._calm: tuple[int, int] | None = None
         self._freed: dict[tuple[int, str], int] = {}
 
     def freed(self, queue: int, node: str, now: int) -> None:
@@ -50,3 +54,11 @@ class Watch:
         self._looks += 1
         recent = ObjectId(f"{max(0, wall // 1000 - _OVERLAP):08x}" + "0" * 16)
         self.newest = FIRST if self._looks % SWEEP == 0 else recent
+
+    def found(self, step: int, *, nothing: bool) -> None:
+        """A look behind this step is over."""
+        self._calm = (step, self._clock.now() + CALM) if nothing else None
+
+    def calm_since(self) -> int | None:
+        """The step behind which a look found nothing, a short while ago; None if it is time to look again."""
+        return self._calm[0] if self._calm is not None and self._clock.now() < self._calm[1] else None
