@@ -2,9 +2,9 @@
 
 A server that is no replica set has no change streams; there the look comes every tenth of a second while something goes
 on, and twice or thrice a second when nothing has for a while. Where there are streams it comes once a second whatever
-they say: the journal has the topics of each step, in their order, so none is lost. A look that finds the journal shorter
-than what it has not seen tells everybody of everything. After a lost connection it begins anew half a second later,
-however often that happens.
+they say: the journal has the topics of each step, in their order, so none is lost. A look that finds the journal
+shorter than what it has not seen tells everybody of everything. After a lost connection it begins anew half a
+second later, however often that happens.
 """
 
 import asyncio
