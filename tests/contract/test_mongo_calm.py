@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ganger.databases.mongo import Database
-from ganger.engine.stores.mongo.watch import CALM
+from ganger.engine.stores.mongo.watch import ASKED, CALM
 from ganger.testing.contracts.scene import Scene, plain
 from tests.contract.beside import DEMO, Story, insert, look, tell_story
 
@@ -57,6 +57,7 @@ def test_a_queue_that_a_stranger_makes_ends_the_calm(tell: Callable[[Story], Non
         await look(scene)
         await look(scene)
         await insert(database.queues, {"name": "demo", "constructor": DEMO, "maxthreads": None})
+        scene.clock.advance(ASKED)
         await look(scene)
 
         assert [queue.name for queue in (await scene.store.directory()).queues] == ["demo"]

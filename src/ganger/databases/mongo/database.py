@@ -190,9 +190,9 @@ class Database:
         """How far the sequences are, behind the last step that is applied."""
         return await self.read(lambda _: self._writer.journal.sequences(), "reading")
 
-    async def last_step(self) -> int:
-        """The number of the last step, by whichever process."""
-        return await self.read(lambda _: self._writer.journal.last(), "reading")
+    def newest_step(self) -> int:
+        """The newest step that this process knows of: its own last one, or another's, at most a second later."""
+        return 0 if self._watch is None else self._watch.newest()
 
 
 async def _await(work: Awaitable[T]) -> T:

@@ -34,6 +34,9 @@ AGAIN: Final = 0.5
 ANSWER: Final = 5.0
 """Seconds: before a new beginning, and until a server that says nothing counts as lost."""
 _LOST: Final = 0.5
+_UPDATES: Final = [{"$match": {"operationType": "update"}}]
+_STREAM: Final = 5_000
+"""Milliseconds for which a stream that has nothing to tell is not asked again."""
 _NO_STREAMS: Final = 40_573
 
 
@@ -55,6 +58,9 @@ class Watch(Service):
         """This process took the step itself, and told its listeners."""
         self._own.add(step)
         self._note(topics)
+
+    def newest(self) -> int:
+        return max(self._seen, *self._own) if self._own else self._seen
 
     def _note(self, topics: Sequence[str]) -> None:
         """Something goes on, and more may follow; a beat tells nobody, and is nothing."""
@@ -140,7 +146,7 @@ class Watch(Service):
     async def _hear_stream(self) -> bool:
         """Listen until the connection is lost; False if the server has no streams."""
         try:
-            async with await self._steps.watch([{"$match": {"operationType": "update"}}]) as changes:
+            async with await self._steps.watch(_UPDATES, max_await_time_ms=_STREAM) as changes:
                 self._streaming = True
                 async for _ in changes:
                     self._stirred.set()

@@ -1,6 +1,6 @@
-"""Single plain nodes: those that come while others are being stored wait for them, and are then stored together.
+"""Single plain tasks: those that come while others are being stored wait for them, and are then stored together.
 
-Most requests add one node that names no other. Stored by itself, each costs the store a step and the loop a task that
+Most requests add one task that names no other. Stored by itself, each costs the store a step and the loop a task that
 waits for it; a hundred together cost hardly more than one. Each is answered by itself: what is wrong with one is no
 matter of the others. Nobody waits longer for it: the store writes one group at a time in any case. Where many send at
 once, the first waits until no other comes: one that is stored just ahead of them would make all of them wait for it.
@@ -38,7 +38,7 @@ class PlainNodes:
         self._storing: asyncio.Task[None] | None = None
 
     def add(self, grant: Grant, ride: Ride) -> bool:
-        """Have the one node of a request stored; False if it is not one, not plain, or not in order."""
+        """Have the one task of a request stored; False if it is not one, not plain, or not in order."""
         headers = ride.headers
         if ride.body[:1] != b"{" or repeats.HEADER in headers or (self._backend.traces and _TRACE in headers):
             return False

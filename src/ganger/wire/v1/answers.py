@@ -1,4 +1,4 @@
-"""What `/v1` answers about nodes and events."""
+"""What `/v1` answers about tasks and events."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ Names = Mapping[QueueId, str]
 
 
 class Node(NamedTuple):
-    """What is known of one node when its metadata are told."""
+    """What is known of one task when its metadata are told."""
 
     task: Task
     parents: Sequence[Edge]
@@ -81,7 +81,7 @@ def tell_node(node: Node, fields: tuple[str, ...] | None) -> dict[str, Any]:
 
 
 def tell_made(task: TaskId, existed: bool) -> dict[str, Any]:
-    """A node that was added, or was there under its key."""
+    """A task that was added, or was there under its key."""
     return {"id": str(task), "existed": True} if existed else {"id": str(task), "state": INCIPIENT}
 
 

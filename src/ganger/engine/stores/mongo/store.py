@@ -170,9 +170,10 @@ class MongoStore:
 
     async def _is_calm(self) -> bool:
         """Would a look at what strangers did find nothing? Asked in place of a step, which costs four times as much."""
-        since = self._watch.calm_since()
-        if since is None or await self._database.last_step() != since:
+        if not self._watch.is_calm(self._database.newest_step()):
             return False
+        if not self._watch.is_asking_due():
+            return True
         return await self._read(lambda database: database[QUEUES.name].find_one(STRANGE, {"_id": 1})) is None
 
     async def tasks(self, ids: Sequence[TaskId]) -> list[Task | None]:

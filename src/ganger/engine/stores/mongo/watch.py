@@ -18,8 +18,10 @@ SWEEP: Final = 60
 _OVERLAP: Final = 60
 GIVES_WAY: Final = 50
 """Milliseconds in which a node that has freed scarce threads leaves them to others, if there are any."""
-CALM: Final = 10_000
+CALM: Final = 20_000
 """Milliseconds for which a look that found nothing, and no queue that strangers share, saves the next ones."""
+ASKED: Final = 2_500
+"""Milliseconds after which it is asked meanwhile whether a stranger has made a queue."""
 
 
 class Watch:
@@ -39,6 +41,7 @@ class Watch:
         self._looks = 0
         self._clock = clock
         self._calm: tuple[int, int] | None = None
+        self._ask_at = 0
         self._freed: dict[tuple[int, str], int] = {}
 
     def freed(self, queue: int, node: str, now: int) -> None:
@@ -57,8 +60,17 @@ class Watch:
 
     def found(self, step: int, *, nothing: bool) -> None:
         """A look behind this step is over."""
-        self._calm = (step, self._clock.now() + CALM) if nothing else None
+        now = self._clock.now()
+        self._calm, self._ask_at = (step, now + CALM) if nothing else None, now + ASKED
 
-    def calm_since(self) -> int | None:
-        """The step behind which a look found nothing, a short while ago; None if it is time to look again."""
-        return self._calm[0] if self._calm is not None and self._clock.now() < self._calm[1] else None
+    def is_calm(self, newest: int) -> bool:
+        """Did a look find nothing a short while ago, and is no step newer than the one that it came behind?"""
+        return self._calm is not None and newest <= self._calm[0] and self._clock.now() < self._calm[1]
+
+    def is_asking_due(self) -> bool:
+        """Is it time to ask for queues of strangers? If so the next time is a while later."""
+        now = self._clock.now()
+        due = now >= self._ask_at
+        if due:
+            self._ask_at = now + ASKED
+        return due
