@@ -65,7 +65,7 @@ async def knock_socket(site: Site, path: str, header: dict[str, str]) -> int:
 async def test_only_health_and_the_description_ask_for_no_token(site: Site) -> None:
     free = {path for _, path, need in rows(site) if need is Need.OPEN}
 
-    assert free == {"/health/live", "/health/ready", "/openapi.json", "/docs"}
+    assert free == {"/", "/health/live", "/health/ready", "/openapi.json", "/docs"}
 
 
 @story

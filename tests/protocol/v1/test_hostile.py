@@ -199,7 +199,7 @@ async def _somebody_waits(site: Site) -> bool:
 
 @story
 async def test_the_right_answer_to_wrong_addresses_and_methods(site: Site) -> None:
-    for path in ("/", "/v1", "/v1/", "/v1/nodes/", "/v1/odd", "/v1/nodes/1/odd", "//v1/nodes", "/v1/nodes/1/data/a/b"):
+    for path in ("/v1", "/v1/", "/v1/nodes/", "/v1/odd", "/v1/nodes/1/odd", "//v1/nodes", "/v1/nodes/1/data/a/b"):
         await site.refuse(404, "GET", path)
     reply = await site.ask("DELETE", "/v1/nodes")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")

@@ -24,11 +24,18 @@ async def test_a_body_that_is_not_utf_8_is_a_bad_request_on_every_route(site: Si
     rows.sort(key=lambda row: row.body is None)
     told = [row for row in rows if row.body is not None or row.path.startswith(OWN_JSON)]
 
-    answers = {(row, body): await send(site, row, body, node, str(worker.id)) for row in rows for body in BODIES}
+    answers = {
+        (*_name(row), body): await send(site, row, body, node, str(worker.id)) for row in rows for body in BODIES
+    }
 
-    assert {(row.path, status) for (row, _), status in answers.items() if status >= 500} == set()
-    assert {(row.path, answers[row, body]) for row in told for body in BODIES if answers[row, body] != 400} == set()
+    assert {(path, status) for (_, path, _), status in answers.items() if status >= 500} == set()
+    said = {(row.path, answers[*_name(row), body]) for row in told for body in BODIES}
+    assert {(path, status) for path, status in said if status != 400} == set()
     assert len(told) > 25
+
+
+def _name(row: Route) -> tuple[str, str]:
+    return row.method, row.path
 
 
 async def send(site: Site, row: Route, body: bytes, node: str, worker: str) -> int:

@@ -214,7 +214,7 @@ class EdgeTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GraphTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes, and the edges above them."""
+    """Tasks, and the edges above them."""
 
     nodes: list[NodeMetadata]
     edges: list[EdgeTold]
