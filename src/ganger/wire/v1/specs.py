@@ -14,6 +14,7 @@ from ganger.core.errors import BadInput
 from ganger.core.task import PLUGIN, Kind
 from ganger.wire.questions import check_condition
 from ganger.wire.specs import CommandSpec, ConditionSpec, FunctionSpec, PluginSpec, ShellSpec
+from ganger.wire.surroundings import check_surroundings
 from ganger.wire.unreadable import UNREADABLE
 from ganger.wire.v1.values import ValueIn, pack, show
 from ganger.wire.v1.words import name_type
@@ -70,8 +71,10 @@ def _check(spec: msgspec.Struct) -> None:
     """What no node could do is refused now, and not when a node has it."""
     if isinstance(spec, ConditionSpec):
         check_condition(spec)
-    if isinstance(spec, CommandSpec | ShellSpec) and spec.cwd is not None and not spec.cwd.startswith("/"):
-        raise BadInput(f"data.cwd is {spec.cwd!r:.80}, which is no absolute path", field="data.cwd")
+    if isinstance(spec, CommandSpec | ShellSpec):
+        check_surroundings(spec)
+        if spec.cwd is not None and not spec.cwd.startswith("/"):
+            raise BadInput(f"data.cwd is {spec.cwd!r:.80}, which is no absolute path", field="data.cwd")
 
 
 def _rename(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
