@@ -12,7 +12,6 @@ from ganger.cli.opening import find_store, refuse_remote, run_engine, take_json,
 from ganger.cli.printing import print_json, print_table
 from ganger.cli.words import count_lines, say_bytes, say_time
 from ganger.core.errors import GangerError
-from ganger.engine.readiness import LINE
 
 if TYPE_CHECKING:
     from ganger.databases.sqlite.examining import Examined
@@ -65,6 +64,8 @@ async def _ask_ready(engine: "Engine", node: str | None) -> list[Finding]:
 
 def _is_taken(findings: Sequence[Finding]) -> bool:
     """By one node at least; and nothing lies ready in vain."""
+    from ganger.engine.readiness import LINE
+
     return any(one.well for one in findings) and all(one.well for one in findings if one.what == LINE)
 
 
