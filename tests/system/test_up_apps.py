@@ -135,4 +135,4 @@ def test_a_node_whose_app_cannot_be_imported_says_so_and_does_not_guess(tmp_path
     _, said = (process := _start(tmp_path)).communicate(timeout=DEADLINE)
 
     assert process.returncode == 2
-    assert "cannot be imported: RuntimeError('no')" in said
+    assert "cannot be imported: RuntimeError: no [bad_input]" in said

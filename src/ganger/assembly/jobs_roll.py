@@ -15,10 +15,10 @@ import msgspec
 from ganger.assembly.location import locate_own
 from ganger.assembly.settings import Settings
 from ganger.faces.jobs.workers import Roll, Workers
-from ganger.runtime.disk import run_whole
 from ganger.runtime.faults import name_fault
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.runtime.threads import run_whole
 
 VERSION: Final = 1
 _EVERY: Final = 2.0

@@ -27,10 +27,10 @@ from ganger.core.state import is_final
 from ganger.engine.bell import Bell
 from ganger.engine.engine import Engine
 from ganger.engine.store import QUEUES_TOPIC
-from ganger.runtime.disk import run_whole
 from ganger.runtime.faults import name_fault
 from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
+from ganger.runtime.threads import run_whole
 from ganger.wire.v1.webhooks import QUEUE, make_queue_hook
 
 VERSION: Final = 1

@@ -9,7 +9,7 @@ import click
 _SECTIONS: Final = {
     "Give work": ("run", "submit", "map", "graph", "if", "until", "schedule"),
     "Do work": ("up", "top", "server", "worker", "workers", "nodes", "node", "drain", "systemd"),
-    "See": ("ls", "show", "logs", "wait", "why", "stats", "events"),
+    "See": ("ls", "show", "logs", "result", "wait", "why", "stats", "events"),
     "Change": ("edit", "hold", "kick", "cancel", "kill", "retry", "rm", "queue", "disbatch"),
     "Inside a task": ("progress", "add", "family"),
     "Care": ("doctor", "backup", "restore", "export", "import", "audit", "token", "secret", "completion"),

@@ -138,8 +138,12 @@ def clean_lines(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """What a text says in the end: of a traceback, the error."""
-    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+    """What a text says in the end: of a traceback the error, which may have more lines than its first."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    deepest = max((index for index, line in enumerate(lines[:-1]) if line.startswith("  File ")), default=None)
+    if deepest is None:
+        return lines[-1].strip() if lines else ""
+    return next((line for line in lines[deepest:] if not line.startswith(" ")), lines[-1]).strip()
 
 
 def print_block(heading: str, text: str) -> None:

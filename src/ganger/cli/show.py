@@ -108,7 +108,7 @@ def _pair(seen: Seen) -> dict[str, str]:
 
 def _tracebacks(look: "Look") -> dict[str, str]:
     told = {f"attempt {each.fence}": each.reason for each in look.attempts}
-    if look.task.reason not in told.values():
+    if look.task.status != Status.SUCCEEDED and look.task.reason not in told.values():
         told["reason"] = look.task.reason
     return {heading: reason for heading, reason in told.items() if reason and "\n" in reason.strip()}
 
@@ -117,7 +117,7 @@ def _describe(task: "Task", queue: str) -> dict[str, str]:
     return {
         "task": str(task.id),
         "status": say_status(task.status),
-        "reason": last_line(task.reason or ""),
+        "reason": "" if task.status == Status.SUCCEEDED else last_line(task.reason or ""),
         "progress": _progress(task),
         "description": task.description or "",
         "queue": queue,

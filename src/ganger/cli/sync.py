@@ -59,6 +59,7 @@ def find_app(path: str, paths: Sequence[str] = ()) -> "App":
     from ganger.assembly.settings import find_places, set_up_django
     from ganger.client.app import App
     from ganger.core.errors import BadInput
+    from ganger.core.showing import say_error
 
     module, colon, name = path.partition(":")
     if not (module and colon and name):
@@ -68,7 +69,7 @@ def find_app(path: str, paths: Sequence[str] = ()) -> "App":
         set_up_django(Path.cwd())
         found = getattr(import_module(module), name)
     except Exception as error:
-        raise BadInput(f"the app {path!r:.200} cannot be imported: {error!r:.400}") from error
+        raise BadInput(f"the app {path!r:.200} cannot be imported: {say_error(error)}") from error
     if not isinstance(found, App):
         raise BadInput(f"{path!r:.200} is a {type(found).__name__}, not an app: name what Ganger(...) gave")
     return found

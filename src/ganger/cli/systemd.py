@@ -50,8 +50,7 @@ Delegate=yes
 LimitNOFILE=65536
 TasksMax=infinity
 
-# These hold for commands as well: take out what yours need.
-UMask=0077
+# These hold for commands as well: take out what yours need. What they write others may read, as ever (UMask=).
 NoNewPrivileges=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes

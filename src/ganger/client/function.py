@@ -120,7 +120,8 @@ def find_path(call: Callable[..., Any]) -> str:
     """`module:name`, as a node imports it; a program that was started as a script is a module there."""
     module, name = getattr(call, "__module__", None), getattr(call, "__qualname__", "")
     if "<" in name or not name or module is None:
-        raise BadInput(f"{call!r:.200} is defined inside a function, where no node can find it: move it to its module")
+        shown = name or type(call).__name__
+        raise BadInput(f"{shown:.200} is defined inside a function, where no node can find it: move it to its module")
     return f"{_main_name() if module == '__main__' else module}:{name}"
 
 

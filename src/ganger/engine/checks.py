@@ -7,6 +7,7 @@ from typing import Final
 from ganger.core import names
 from ganger.core.errors import BadInput, BadNumber, BadPolicy, PayloadTooLarge
 from ganger.core.retry import LONGEST_DELAY, Retry, check, from_text
+from ganger.core.showing import show
 from ganger.core.task import LAST_PRIORITY, PLUGIN, Kind
 
 KINDS: Final = frozenset(Kind)
@@ -18,7 +19,7 @@ OUTPUT: Final = "out:"
 
 def check_whole(field: str, value: int, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise BadNumber(f"{field} is {value!r}; give a whole number from {low} to {high}", field=field)
+        raise BadNumber(f"{field} is {show(value)}; give a whole number from {low} to {high}", field=field)
 
 
 def check_priority(value: int) -> None:

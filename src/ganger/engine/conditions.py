@@ -28,6 +28,7 @@ from ganger.core.errors import BadInput, NodeGone, NotAllowed, NotFound, StoreUn
 from ganger.core.event import Fact
 from ganger.core.ids import Position, QueueId, TaskId
 from ganger.core.queue import Queue
+from ganger.core.showing import say_error
 from ganger.core.state import Status, is_final
 from ganger.core.task import Kind, NewTask, Task
 from ganger.engine.agenda import Agenda
@@ -382,7 +383,7 @@ class Judge(Chore):
             if not terms.wait and isinstance(error, StoreUnavailable | NodeGone):
                 raise
             if not terms.wait:
-                return Fail(f"the probe broke: {error!r:.200}")
+                return Fail(f"the probe broke: {say_error(error, 200)}")
             truth = False
         return rule(terms, Answer(truth), self._clock.wall())
 

@@ -169,7 +169,7 @@ def _count_wanted(queue: Queue, ready: int, leased: int, *, paused: bool) -> int
 
 
 def _size(queue: Queue, here: Sequence[Node], slots: int | None) -> int:
-    """How many tasks of this queue one worker runs at once."""
+    """How many tasks of this queue one node runs at once."""
     able = [_seats(node) for node in here if node.takes_queue(queue.name) and queue.takes_node(node.name)]
     size = slots if slots is not None else round(sum(able) / len(able)) if able else 1
     limit = queue.policy.max_per_node
@@ -181,7 +181,7 @@ def _seats(node: Node) -> int:
 
 
 def _count_workers(queue: Queue, wanted: int, size: int) -> int:
-    """How many workers have so many slots; of a queue that names its nodes no more than those."""
+    """How many nodes have so many slots; of a queue that names its nodes no more than those."""
     if size < 1:
         return 0
     pinned = len(queue.policy.pin)

@@ -16,6 +16,7 @@ from ganger.core.errors import BadInput, CycleFound, GangerError, StoreError, Un
 from ganger.core.graph import BRANCHES, Edge, Join, On, order
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Renewal
+from ganger.core.showing import show
 from ganger.core.state import is_final
 from ganger.core.task import Kind, NewTask, OnConflict
 from ganger.core.token import Attempt
@@ -190,7 +191,7 @@ def _check_parents(parents: tuple[Edge, ...], _: Limits) -> None:
     whole = set(map(type, ids)) <= {int}
     if not whole or 0 in ids or (ids and not -_LARGEST_ID <= min(ids) <= max(ids) <= _LARGEST_ID):
         strange = next(parent for parent in ids if not _is_parent(parent))
-        raise UnknownParent(f"{strange!r:.80} is no parent: give an id, or -n for the n-th task", parent=str(strange))
+        raise UnknownParent(f"{show(strange)} is no parent: give an id, or -n for the n-th task", parent=str(strange))
     if len(ids) != len(parents):
         raise BadInput("a task waits twice for the same parent; give one edge", field="parents")
 
@@ -202,7 +203,7 @@ def _is_parent(parent: object) -> bool:
 def _check_one_of(field: str, allowed: frozenset[str]) -> Callable[[str, Limits], None]:
     def check(value: str, _: Limits) -> None:
         if value not in allowed:
-            raise BadInput(f"{field} is {value!r:.80}; use one of {', '.join(sorted(allowed))}", field=field)
+            raise BadInput(f"{field} is {show(value)}; use one of {', '.join(sorted(allowed))}", field=field)
 
     return check
 

@@ -18,8 +18,8 @@ from ganger.node.hands import Hand
 from ganger.node.pausing import Pause
 from ganger.node.source import WorkSource
 from ganger.node.spool import LARGEST, Spool, SpoolKey
-from ganger.runtime.disk import run_whole
 from ganger.runtime.telemetry import Telemetry
+from ganger.runtime.threads import run_whole
 from ganger.wire.cuts import FULL, add_cut
 
 _TRIES: Final = 5

@@ -26,7 +26,8 @@ from typing import Final, Protocol
 
 from ganger.core.errors import BadName, BadNumber, StoreBroken
 from ganger.core.ids import Fence, TaskId
-from ganger.runtime.disk import opened, read_whole, run_whole, translated, write_whole
+from ganger.runtime.disk import opened, read_whole, translated, write_whole
+from ganger.runtime.threads import run_whole
 
 LARGEST: Final = 1 << 20
 """No piece is larger: what one store operation carries stays bounded."""

@@ -1,21 +1,17 @@
 """The few calls on files that large data shares: whole writes, syncs, locks, and the system's errors in our words."""
 
-import asyncio
 import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 from ganger.core.errors import StoreBroken, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The disk has no room, or not for us."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _TRIES: Final = 100
 
@@ -25,28 +21,6 @@ Probe = Callable[[str], None]
 
 def pass_by(step: str) -> None:
     """The probe of production."""
-
-
-async def run_whole(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking call in a thread, and see its end even when cancelled.
-
-    Whoever is cancelled closes its file next; closed under a running thread, the descriptor could already be another's.
-    """
-    job = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
-    try:
-        return await asyncio.shield(job)
-    except asyncio.CancelledError as cancelled:
-        await _outlast(job)
-        raise cancelled from job.exception()
-
-
-async def _outlast(job: "asyncio.Future[T]") -> None:
-    while not job.done():
-        try:
-            await asyncio.wait([job])
-        except asyncio.CancelledError:
-            # The caller raises the first one; a second changes nothing about the thread that still runs.
-            continue
 
 
 @contextmanager

@@ -180,3 +180,11 @@ async def test_malformed_bodies_are_refused(site: Site) -> None:
     for body in (b"", b"{", b"nonsense", b"[1]", b'{"metadata": {}}', b"\xff\xfe", b"[" * 5000, b'{"data": {}}'):
         reply = await site.client.post("/v1/nodes", content=body)
         assert (reply.status_code, reply.json()["code"]) == (400, "bad_input"), body[:20]
+
+
+@story
+async def test_what_no_command_can_have_is_refused_at_once(site: Site) -> None:
+    for data in ({"env": {"A=B": "1"}}, {"env": {"": "1"}}, {"grace": -1}, {"limits": {"cpu": -1}}, {"args": ["a\0b"]}):
+        body = {"metadata": {"type": "command"}, "data": {"command": "true", **data}}
+        problem = await site.refuse(400, "POST", "/v1/nodes", body)
+        assert problem["detail"].startswith("task 0 of the request: ")

@@ -190,6 +190,7 @@ def test_the_unit_file_names_the_store_and_leaves_commands_to_the_next(console: 
 
     assert any(line.startswith("ExecStart=/") and f"--store {console.url}" in line for line in unit)
     assert {"Type=notify", "KillMode=process", "RestartKillSignal=SIGUSR1", "Delegate=yes"} <= set(unit)
+    assert not any(line.startswith("UMask=") for line in unit)
     assert not any(line.startswith("User=") for line in console.out("systemd", "--user").splitlines())
     assert console.err("systemd", "--name", "a\nExecStart=/bin/evil", exits=2)
 

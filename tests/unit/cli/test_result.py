@@ -6,6 +6,7 @@ import json
 import pytest
 
 from ganger import open_engine
+from ganger.core.retry import Retry, to_text
 from ganger.engine import Claim, Fail, NewTask, Policy, Registration, Succeed
 from tests.unit.cli.console import Console
 
@@ -60,3 +61,29 @@ def test_a_traceback_keeps_its_lines(console: Console, words: tuple[str, ...]) -
 
     for line in TRACEBACK.strip().splitlines():
         assert line.strip() in lines
+
+
+def test_an_error_of_several_lines_is_told_by_its_first(console: Console) -> None:
+    (failed,) = settle(console, Fail(reason=TRACEBACK + "  the shelf is empty\nask again\n", again=False))
+
+    shown = console.out("show", failed).splitlines()
+
+    assert next(line for line in shown if line.startswith("reason")).endswith("ValueError: none left")
+
+
+def test_a_task_that_succeeded_in_the_end_has_no_old_reason(console: Console) -> None:
+    async def run() -> int:
+        async with open_engine(console.url) as engine:
+            policy = Policy(retry=to_text(Retry(max_attempts=2)))
+            queue = await engine.queues.create("sums", policy, by="test")
+            (task,) = (await engine.submit([NewTask(queue.id, "function", b"{}")])).ids
+            node = await engine.nodes.register(Registration("ada", "secret"))
+            for outcome in (Fail(reason="not yet", delay=0), Succeed()):
+                claimed = await engine.claim(Claim(node.id, (queue.id,), start=True))
+                await engine.settle([(claimed[0], outcome)])
+            return int(task)
+
+    shown = console.out("show", asyncio.run(run())).splitlines()
+
+    assert not any(line.startswith("reason") for line in shown)
+    assert any("not yet" in line for line in shown)

@@ -51,7 +51,7 @@ def test_parents_are_ids_names_or_none() -> None:
 
 
 def test_a_name_that_nobody_has_is_an_unknown_parent() -> None:
-    with pytest.raises(UnknownParent, match="node 1 of the request"):
+    with pytest.raises(UnknownParent, match="task 1 of the request"):
         read(node(), node(parent="@b"))
 
 

@@ -104,7 +104,7 @@ class Database:
     def _tell(self, step: int | None, topics: list[str]) -> None:
         """A step of this process is committed; None if it changed nothing, and so was none."""
         if self._watch is not None and step is not None:
-            self._watch.wrote(step)
+            self._watch.wrote(step, topics)
         self._listeners.tell(topics)
 
     async def step(self, work: Callable[[Session], Awaitable[T]], doing: str) -> T:
@@ -159,6 +159,10 @@ class Database:
     async def sequences(self) -> dict[str, int]:
         """How far the sequences are, behind the last step that is applied."""
         return await self.read(lambda _: self._writer.journal.sequences(), "reading")
+
+    def newest_step(self) -> int:
+        """The newest step that this process knows of: its own last one, or another's, at most a second later."""
+        return 0 if self._watch is None else self._watch.newest()
 
 
 async def _await(work: Awaitable[T]) -> T:

@@ -1,13 +1,15 @@
 """Wake-ups from other processes: a look at the journal now and then, and its change stream where there is one.
 
-A server that is no replica set has no change streams; there the look comes every tenth of a second, and where there are
-streams it comes once a second whatever they say: the journal has the topics of each step, in their order, so none is
-lost. A look that finds the journal shorter than what it has not seen tells everybody of everything. After a lost
-connection it begins anew half a second later, however often that happens.
+A server that is no replica set has no change streams; there the look comes every tenth of a second while something goes
+on, and twice or thrice a second when nothing has for a while. Where there are streams it comes once a second whatever
+they say: the journal has the topics of each step, in their order, so none is lost. A look that finds the journal
+shorter than what it has not seen tells everybody of everything. After a lost connection it begins anew half a
+second later, however often that happens.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pymongo
@@ -21,6 +23,9 @@ from ganger.runtime.service import Service
 from ganger.runtime.telemetry import SILENT, Telemetry
 
 POLL: Final = 0.1
+IDLE_POLL: Final = 0.4
+BUSY: Final = 10.0
+"""How often it is looked where no stream tells: while something was told in so many seconds, and after that."""
 QUIET_POLL: Final = 0.75
 """How often it is looked where the change stream tells as well."""
 RESET: Final = "reset"
@@ -29,6 +34,9 @@ AGAIN: Final = 0.5
 ANSWER: Final = 5.0
 """Seconds: before a new beginning, and until a server that says nothing counts as lost."""
 _LOST: Final = 0.5
+_UPDATES: Final = [{"$match": {"operationType": "update"}}]
+_STREAM: Final = 5_000
+"""Milliseconds for which a stream that has nothing to tell is not asked again."""
 _NO_STREAMS: Final = 40_573
 _MADE: Final[Doc] = {"applied": {"$exists": True}}
 
@@ -45,10 +53,25 @@ class Watch(Service):
         self._own: set[int] = set()
         self._stirred = asyncio.Event()
         self._streaming = False
+        self._busy_until = 0.0
 
-    def wrote(self, step: int) -> None:
+    def wrote(self, step: int, topics: Sequence[str]) -> None:
         """This process took the step itself, and told its listeners."""
         self._own.add(step)
+        self._note(topics)
+
+    def newest(self) -> int:
+        return max(self._seen, *self._own) if self._own else self._seen
+
+    def _note(self, topics: Sequence[str]) -> None:
+        """Something goes on, and more may follow; a beat tells nobody, and is nothing."""
+        if topics:
+            self._busy_until = asyncio.get_running_loop().time() + BUSY
+
+    def _pause(self) -> float:
+        if self._streaming:
+            return QUIET_POLL
+        return POLL if asyncio.get_running_loop().time() < self._busy_until else IDLE_POLL
 
     async def run(self) -> None:
         told = False
@@ -77,7 +100,7 @@ class Watch(Service):
         self._listeners.tell([RESET, *self._listeners.topics()])
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(QUIET_POLL if self._streaming else POLL):
+                async with asyncio.timeout(self._pause()):
                     await self._stirred.wait()
             self._stirred.clear()
             await self._look()
@@ -109,6 +132,7 @@ class Watch(Service):
 
     def _hear_one(self, found: dict[str, Any]) -> None:
         self._seen = found["_id"]
+        self._note(found.get("topics", ()))
         if self._seen not in self._own:
             self._listeners.tell(found.get("topics", ()))
         self._own = {step for step in self._own if step > self._seen}
@@ -124,7 +148,7 @@ class Watch(Service):
     async def _hear_stream(self) -> bool:
         """Listen until the connection is lost; False if the server has no streams."""
         try:
-            async with await self._steps.watch([{"$match": {"operationType": "update"}}]) as changes:
+            async with await self._steps.watch(_UPDATES, max_await_time_ms=_STREAM) as changes:
                 self._streaming = True
                 async for _ in changes:
                     self._stirred.set()

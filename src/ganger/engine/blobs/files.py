@@ -12,7 +12,8 @@ from ganger.engine.blobs.draft import Draft
 from ganger.engine.blobs.folder import Folder, prepare
 from ganger.engine.blobs.reading import Reading
 from ganger.engine.blobs.works import Works
-from ganger.runtime.disk import Probe, pass_by, run_whole
+from ganger.runtime.disk import Probe, pass_by
+from ganger.runtime.threads import run_whole
 
 
 class FileBlobs:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ganger.runtime.disk import run_whole
+from ganger.runtime.threads import run_whole
 
 G = TypeVar("G")
 T = TypeVar("T")

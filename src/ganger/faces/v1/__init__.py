@@ -1,1 +1,1 @@
-"""The `/v1` API: nodes, their data, the scheduler, and a stream of what happens."""
+"""The `/v1` API: tasks, their data, the scheduler, and a stream of what happens."""

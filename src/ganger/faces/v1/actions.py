@@ -1,4 +1,4 @@
-"""What operators do to many nodes at once, named by their ids or by what they have in common."""
+"""What operators do to many tasks at once, named by their ids or by what they have in common."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -36,10 +36,10 @@ class Actions:
         return answer_json({"done": [str(task) for task in moved.done], "refused": refused, "more": more})
 
     async def _choose(self, said: ActionIn) -> tuple[list[TaskId], bool]:
-        """The nodes that are meant, and whether there are more of them than are done at once."""
+        """The tasks that are meant, and whether there are more of them than are done at once."""
         given = {name: value for name in FILTERS if (value := getattr(said, name)) is not None}
         if bool(said.ids) == bool(given):
-            raise BadInput("name the nodes by ids, or by some of type, state, queue, parent, group, key", field="ids")
+            raise BadInput("name the tasks by ids, or by some of type, state, queue, parent, group, key", field="ids")
         if said.ids:
             return [read_id(one, "ids") for one in dict.fromkeys(said.ids)][:MOST], len(said.ids) > MOST
         found = await self._finder.gather(await self._finder.read_filters(given), MOST)
@@ -59,7 +59,7 @@ class Actions:
                 return await self._retry(ids, grant)
 
     async def _retry(self, ids: Sequence[TaskId], grant: Grant) -> Moved:
-        """Each that has ended is tried again as a new node, whose id is told."""
+        """Each that has ended is tried again as a new task, whose id is told."""
         moved = Moved([], [])
         for number, task in zip(ids, await self._engine.tasks(ids), strict=True):
             try:
@@ -70,6 +70,6 @@ class Actions:
 
     async def _retry_one(self, number: TaskId, task: Task | None, grant: Grant) -> TaskId:
         if task is None:
-            raise WrongStatus(f"there is no node {number}", task=number, verdict=Verdict.GONE.value)
+            raise WrongStatus(f"there is no task {number}", task=number, verdict=Verdict.GONE.value)
         await self._backend.demand_again(grant, task)
         return await self._engine.retry_final(number, by=sign(grant))

@@ -38,7 +38,7 @@ _HEARING: Final = 0.05
 class Backend:
     """The engine behind the door. `tag` is the store's own number. `writing` lets one change of a value be whole.
 
-    `outbound` says which webhooks may be told. `traces`: nodes keep the trace that they were added in.
+    `outbound` says which webhooks may be told. `traces`: tasks keep the trace that they were added in.
     """
 
     engine: Engine
@@ -54,11 +54,11 @@ class Backend:
     async def find_task(self, task: TaskId) -> Task:
         (found,) = await self.engine.tasks([task])
         if found is None:
-            raise TaskNotFound(f"there is no node {task}", task=task)
+            raise TaskNotFound(f"there is no task {task}", task=task)
         return found
 
     async def hear(self, task: Task, stream: str, start: int) -> None:
-        """Have a node that runs send what it writes, as for a follower, and wait for a moment if nothing is there.
+        """Have a task that runs send what it writes, as for a follower, and wait for a moment if nothing is there.
 
         It goes on for some seconds: whoever comes again and again gets what was written in between.
         """
@@ -74,7 +74,7 @@ class Backend:
         found = await self.engine.tasks(ids)
         missing = [task for task, there in zip(ids, found, strict=True) if there is None]
         if missing:
-            raise TaskNotFound(f"there is no node {missing[0]}", tasks=[int(task) for task in missing[:100]])
+            raise TaskNotFound(f"there is no task {missing[0]}", tasks=[int(task) for task in missing[:100]])
 
     async def name_queues(self) -> Names:
         return {queue.id: queue.name for queue in await self.engine.queues.all()}
@@ -134,10 +134,10 @@ class Backend:
             await self.demand_submit(grant, queue)
 
     async def reach(self, request: Request) -> TaskId:
-        """The node that a path names; NotAllowed if an attempt names one that is not of its family."""
+        """The task that a path names; NotAllowed if an attempt names one that is not of its family."""
         task, lease = read_id(request.values["id"]), request.grant.lease
         if lease is not None and task not in await self._list_family(lease):
-            raise NotAllowed(f"node {task} is neither parent nor child of node {lease.task}", task=task)
+            raise NotAllowed(f"task {task} is neither parent nor child of task {lease.task}", task=task)
         return task
 
     async def _list_family(self, lease: Lease) -> set[TaskId]:
@@ -145,7 +145,7 @@ class Backend:
         return {family.itself.id, *(one.task.id for one in (*family.parents, *family.children))}
 
     async def edit(self, edits: list[Edit], grant: Grant) -> None:
-        """Change nodes in the name of the grant: an attempt does it under its lease. NotAllowed if it may not."""
+        """Change tasks in the name of the grant: an attempt does it under its lease. NotAllowed if it may not."""
         if grant.attempt is not None:
             await self.engine.edit(edits, under=grant.attempt)
             return

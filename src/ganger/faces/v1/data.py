@@ -1,4 +1,4 @@
-"""The data of a node: which keys there are, one value in pages, and a value written whole or slot by slot.
+"""The data of a task: which keys there are, one value in pages, and a value written whole or slot by slot.
 
 A slot is written over what is there from its `start` on, and only if the value is still the one whose page id the
 writer was given. The whole is read, changed and stored; one such change at a time is made in this server.
@@ -36,7 +36,7 @@ class Data:
         self._values = Values(backend)
 
     async def list_keys(self, request: Request) -> Answer:
-        """The keys of a node's data."""
+        """The keys of a task's data."""
         look = await self._engine.look(await self._backend.reach(request))
         keys = self._values.list_keys(look, await self._values.read_spec(look.task))
         page_id = name_question(self._backend.tag, int(look.task.id), keys)
@@ -69,7 +69,7 @@ class Data:
         key, start = request.values["key"], request.query.get("start")
         given = requests.decode(await request.body(), ValueIn)
         if key in MADE_BY_RUNS:
-            raise BadInput(f"{key!r} is made by the run of the node and cannot be given", field="key")
+            raise BadInput(f"{key!r} is made by the run of the task and cannot be given", field="key")
         async with self._backend.writing:
             if key in list_spec_keys(task.kind):
                 return await self._put_spec(task, key, given, request)

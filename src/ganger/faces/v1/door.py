@@ -33,19 +33,19 @@ def _node_routes(backend: Backend) -> list[Route]:
     one, listed = "/v1/nodes/{id}", nodes.LIST_PARAMETERS
     return [
         Route(
-            "POST", "/v1/nodes", Need.SUBMIT, of.add, "Add nodes, all or none",
+            "POST", "/v1/nodes", Need.SUBMIT, of.add, "Add tasks, all or none",
             body=list[NodeIn] | NodeIn, answer=list[shapes.NewNode], status=201, family=True,
         ),
         Route(
-            "GET", "/v1/nodes", Need.READ, of.list_nodes, "List nodes",
+            "GET", "/v1/nodes", Need.READ, of.list_nodes, "List tasks",
             listed, waits="new", answer=shapes.NodeList, family=True,
         ),
-        Route("GET", one, Need.READ, of.show, "Show a node", answer=shapes.NodeShown, family=True),
+        Route("GET", one, Need.READ, of.show, "Show a task", answer=shapes.NodeShown, family=True),
         Route(
-            "PATCH", one, Need.SUBMIT, of.change, "Change a node that has not started",
+            "PATCH", one, Need.SUBMIT, of.change, "Change a task that has not started",
             body=PatchIn, answer=shapes.NodeShown, family=True,
         ),
-        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a node", _BELOW, waits="kill", status=204, family=True),
+        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a task", _BELOW, waits="kill", status=204, family=True),
     ]  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def _data_routes(backend: Backend) -> list[Route]:
     of, paged = data.Data(backend), data.PAGE_PARAMETERS
     keys, one = "/v1/nodes/{id}/data", "/v1/nodes/{id}/data/{key}"
     return [
-        Route("GET", keys, Need.READ, of.list_keys, "List the keys of a node", paged, answer=shapes.Keys, family=True),
+        Route("GET", keys, Need.READ, of.list_keys, "List the keys of a task", paged, answer=shapes.Keys, family=True),
         Route(
             "GET", one, Need.READ, of.get, "Read a value",
             paged, answer=shapes.ValueShown, family=True, texts=shapes.OF_VALUES,
@@ -63,7 +63,7 @@ def _data_routes(backend: Backend) -> list[Route]:
             data.SLOT_PARAMETERS, body=ValueIn, answer=shapes.ValuePut, family=True, texts=shapes.OF_SLOTS,
         ),
         Route(
-            "GET", "/v1/nodes/{id}/logs", Need.READ, logs.Logs(backend).read, "Read or follow what a node writes",
+            "GET", "/v1/nodes/{id}/logs", Need.READ, logs.Logs(backend).read, "Read or follow what a task writes",
             logs.PARAMETERS, kind=BYTES, family=True, texts=shapes.OF_VALUES,
         ),
     ]  # fmt: skip
@@ -74,13 +74,13 @@ def _scheduler_routes(backend: Backend) -> list[Route]:
     run, wait, kill = (f"/v1/scheduler/{name}" for name in ("running", "wait", "kill"))
     nodes_told = list[shapes.NodeMetadata]
     return [
-        Route("PUT", kill, Need.CANCEL, of.kill, "Begin to kill nodes", _ID, answer=shapes.Killing, status=202),
-        Route("GET", wait, Need.READ, of.wait, "Wait until nodes have ended", _ID, waits="id", answer=ended),
+        Route("PUT", kill, Need.CANCEL, of.kill, "Begin to kill tasks", _ID, answer=shapes.Killing, status=202),
+        Route("GET", wait, Need.READ, of.wait, "Wait until tasks have ended", _ID, waits="id", answer=ended),
         Route(
-            "POST", "/v1/actions", Need.CANCEL, Actions(backend).act, "Hold, kick, cancel, kill or retry many nodes",
+            "POST", "/v1/actions", Need.CANCEL, Actions(backend).act, "Hold, kick, cancel, kill or retry many tasks",
             body=ActionIn, answer=shapes.ActionDone,
         ),
-        Route("GET", run, Need.READ, of.list_running, "List the nodes that run", _TOLD, answer=nodes_told),
+        Route("GET", run, Need.READ, of.list_running, "List the tasks that run", _TOLD, answer=nodes_told),
     ]  # fmt: skip
 
 
@@ -95,6 +95,6 @@ def _report_routes(backend: Backend) -> list[Route]:
         ),
         Route(WEBSOCKET, "/v1/events", Need.READ, follow.converse, "The same over a websocket", known),
         Route("GET", "/v1/graph", Need.READ, draw, "Show the graph", graph.PARAMETERS, answer=shapes.GraphTold),
-        Route("GET", "/v1/nodes/{id}/why", Need.READ, of.why, "Say why a node is where it is", answer=why),
-        Route("GET", "/v1/workers", Need.READ, of.workers, "List those that run tasks", answer=workers),
+        Route("GET", "/v1/nodes/{id}/why", Need.READ, of.why, "Say why a task is where it is", answer=why),
+        Route("GET", "/v1/workers", Need.READ, of.workers, "List the nodes, which run tasks", answer=workers),
     ]  # fmt: skip

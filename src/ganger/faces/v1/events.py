@@ -1,4 +1,4 @@
-"""What happens, as a stream: of everything, of a queue, of some nodes, or of all below one."""
+"""What happens, as a stream: of everything, of a queue, of some tasks, or of all below one."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -21,7 +21,7 @@ from ganger.wire.v1.words import read_id, read_ids
 
 PARAMETERS: Final = frozenset({"root", "queue", "id", "after"})
 _NODES: Final = 1_000
-"""So many nodes are in one message; only the last message of an event has its id, so none is left out by a resume."""
+"""So many tasks are in one message; only the last message of an event has its id, so none is left out by a resume."""
 
 _KEPT: Final = 1_024
 Sieve = Callable[[Event], Awaitable[Event | None]]
@@ -100,7 +100,7 @@ class Events:
 
 
 def cut(event: Event) -> Iterator[tuple[Event, bool]]:
-    """An event of many nodes in parts, each with whether it is the last."""
+    """An event of many tasks in parts, each with whether it is the last."""
     entries = event.entries
     for start in range(0, len(entries) or 1, _NODES):
         yield event._replace(entries=entries[start : start + _NODES]), start + _NODES >= len(entries)

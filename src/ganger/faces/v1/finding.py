@@ -1,4 +1,4 @@
-"""How nodes are found: by what they have in common, in a bounded number of walks."""
+"""How tasks are found: by what they have in common, in a bounded number of walks."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 class Finder:
-    """Finds nodes of a store."""
+    """Finds tasks of a store."""
 
     def __init__(self, backend: Backend) -> None:
         self._engine = backend.engine

@@ -1,4 +1,4 @@
-"""The graph: nodes and the edges between them, all of it or what is below one node, in pages."""
+"""The graph: tasks and the edges between them, all of it or what is below one task, in pages."""
 
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ class Graph:
         self._engine = backend.engine
 
     async def show(self, request: Request) -> Answer:
-        """A page of the graph: each edge comes with the node that waits."""
+        """A page of the graph: each edge comes with the task that waits."""
         asked = request.query
         page_id = name_question(self._backend.tag, "graph", asked.get("root"))
         place = read_position(asked.get("start"), asked.get("pid", asked.get("pagid")), page_id)

@@ -1,4 +1,4 @@
-"""What a node wrote: a range of bytes as they are, or a stream of events that goes on until the node has ended.
+"""What a task wrote: a range of bytes as they are, or a stream of events that goes on until the task has ended.
 
 The id of an event is the attempt and the offset behind it, so a reader that comes back goes on there: first with the
 rest of that attempt, and then with those that came after it.
@@ -44,7 +44,7 @@ class Logs:
         self._engine = backend.engine
 
     async def read(self, request: Request) -> Answer:
-        """A part of one stream as it is, or with `follow` as events until the node has ended."""
+        """A part of one stream as it is, or with `follow` as events until the task has ended."""
         task, asked = await self._backend.find_task(await self._backend.reach(request)), request.query
         stream, place = _read_stream(asked.get("stream", STDOUT)), _read_place(request)
         if read_flag(asked, "follow"):

@@ -39,7 +39,7 @@ class Nodes:
         self._webhooks = Webhooks(backend)
 
     async def list_nodes(self, request: Request) -> Answer:
-        """High level information about many nodes at once."""
+        """High level information about many tasks at once."""
         asked = request.query
         await self._keep_to_children(request.grant, asked)
         fields = answers.read_fields(asked.get("metadata"))
@@ -68,7 +68,7 @@ class Nodes:
             return Position(0)
         task = read_id(new, "new")
         (found,) = await self._engine.tasks([task])
-        # A node that was removed since has left its place: ids grow with positions.
+        # A task that was removed since has left its place: ids grow with positions.
         return Position(task) if found is None else found.position
 
     async def _wait_for_new(self, query: Query, most: int) -> Found:
@@ -89,7 +89,7 @@ class Nodes:
                 return
 
     async def add(self, request: Request) -> Answer:
-        """New nodes, all or none; the ids are answered in the order of the nodes."""
+        """New tasks, all or none; the ids are answered in the order of the tasks."""
         drafts = await self._draft(request)
         asked, drafts = len(drafts), await self._webhooks.attach(drafts, request.grant)
         if any(map(repeats.is_compared, drafts)):
@@ -112,7 +112,7 @@ class Nodes:
         return give_context(drafts, request) if self._backend.traces else drafts
 
     async def _submit(self, drafts: Sequence[requests.Draft], grant: Grant) -> Submitted:
-        """Store nodes that may be there, and look at their keys again if somebody took one of them in between."""
+        """Store tasks that may be there, and look at their keys again if somebody took one of them in between."""
         known = await repeats.compare_before(self._engine, drafts)
         while True:
             settled = [repeats.settle_conflicts(draft, index in known) for index, draft in enumerate(drafts)]
@@ -128,7 +128,7 @@ class Nodes:
                 return made
 
     async def _find_queues(self, names: set[str], grant: Grant) -> dict[str, QueueId]:
-        """The queues of these names. An attempt adds nodes to its own queue where it names none."""
+        """The queues of these names. An attempt adds tasks to its own queue where it names none."""
         if grant.lease is not None:
             own = (await self._backend.find_task(grant.lease.task)).queue
             return {name: await self._find_for_attempt(name, own) for name in names}
@@ -183,7 +183,7 @@ class Nodes:
         return after, describe_again(task.kind, task.description, before, after)
 
     async def _links(self, task: Task, patch: requests.PatchIn) -> list[Edit]:
-        """The edits that give the node these parents and no others."""
+        """The edits that give the task these parents and no others."""
         wanted = requests.read_parents(patch.metadata)
         if wanted is None:
             return []
@@ -193,7 +193,7 @@ class Nodes:
         return [*new, *gone] if not set(wanted) & {edit.unlink for edit in gone} else [*gone, *new]
 
     async def remove(self, request: Request) -> Answer:
-        """Take a node out; its children get its parents, or go too. What runs of them is ended first if so asked."""
+        """Take a task out; its children get its parents, or go too. What runs of them is ended first if so asked."""
         task, grant = await self._backend.reach(request), request.grant
         descendants, kill = read_flag(request.query, "descendants"), read_flag(request.query, "kill")
         if grant.lease is None:

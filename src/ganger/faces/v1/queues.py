@@ -27,7 +27,7 @@ _DROP: Final = frozenset({"drop"})
 def list_queue_routes(backend: Backend) -> list[Route]:
     """Every address under `/v1/queues`."""
     of, one, told = QueueDoor(backend), f"{_PATH}/{{name}}", wire.QueueTold
-    words = "Remove a queue that is empty; with drop=true its waiting nodes are cancelled first"
+    words = "Remove a queue that is empty; with drop=true its waiting tasks are cancelled first"
     return [
         Route("GET", _PATH, Need.READ, of.list_all, "List the queues", answer=list[told]),  # type: ignore[valid-type]
         Route("POST", _PATH, Need.ADMIN, of.add, "Add a queue", body=wire.QueueIn, answer=told, status=201),

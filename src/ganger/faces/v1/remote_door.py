@@ -87,7 +87,7 @@ def _worker_routes(of: Workers) -> list[Route]:
     one, refused, put = "/v1/workers/{id}", _Refused, of.put_data
     take, start, renew, write = (f"{one}/{name}" for name in ("take", "start", "renew", "notes"))
     return [
-        Route("POST", "/v1/workers", Need.WORK, of.register, "Register", body=Registration, answer=Configured),
+        Route("POST", "/v1/workers", Need.WORK, of.register, "Register a node", body=Registration, answer=Configured),
         Route("POST", f"{one}/beat", Need.WORK, of.beat, "Renew leases", body=remote.BeatIn, answer=Configured),
         Route("POST", f"{one}/leave", Need.WORK, of.leave, "Leave in order", status=204),
         Route(

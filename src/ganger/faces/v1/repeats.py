@@ -1,9 +1,9 @@
-"""A request that is sent again: the same key and the same node give the node that is there, another node is refused.
+"""A request that is sent again: the same key and the same task give the task that is there, another task is refused.
 
 The keys are looked at before anything is stored. Between the look and the storing another client may take one of them:
 so a key that nobody had is stored on the condition that nobody has it, which refuses the request as a whole, and then
-the keys are looked at again. Whoever was quicker with the same node gives it to both; with another one the slower is
-refused, and nothing of its request is there. A node that was found may be gone when the request is stored, and another
+the keys are looked at again. Whoever was quicker with the same task gives it to both; with another one the slower is
+refused, and nothing of its request is there. A task that was found may be gone when the request is stored, and another
 have its key: that is seen afterwards.
 """
 
@@ -24,7 +24,7 @@ HEADER: Final = b"idempotency-key"
 
 
 def give_keys(drafts: Sequence[Draft], request: Request) -> list[Draft]:
-    """With the header `Idempotency-Key` each node that has no key of its own gets one, and is compared by it."""
+    """With the header `Idempotency-Key` each task that has no key of its own gets one, and is compared by it."""
     said = request.headers.get(HEADER)
     if said is None:
         return list(drafts)
@@ -53,7 +53,7 @@ def divide(drafts: Sequence[Draft]) -> tuple[list[NewTask], list[tuple[int, str,
 
 
 async def compare_before(engine: Engine, drafts: Sequence[Draft]) -> frozenset[int]:
-    """Which of those that are compared are there already. DuplicateKey if a key belongs to another node."""
+    """Which of those that are compared are there already. DuplicateKey if a key belongs to another task."""
     known = set()
     for index, draft in enumerate(drafts):
         if is_compared(draft):
@@ -77,7 +77,7 @@ async def _compare(engine: Engine, index: int, draft: Draft, task: Task) -> None
     spec = (await engine.read_data(task.id, SPEC, 0, engine.limits.payload)).body
     if (task.kind, spec) != (new.kind, new.spec):
         raise DuplicateKey(
-            f"node {index} of the request: node {task.id} has the key {new.key!r} and is another one",
+            f"task {index} of the request: task {task.id} has the key {new.key!r} and is another one",
             task=task.id,
             key=new.key,
             index=index,

@@ -1,4 +1,4 @@
-"""What else can be asked: why a node waits, and who takes tasks."""
+"""What else can be asked: why a task waits, and who takes tasks."""
 
 from collections import Counter
 from typing import Any
@@ -20,7 +20,7 @@ class Reports:
         self._engine = backend.engine
 
     async def why(self, request: Request) -> Answer:
-        """Everything that keeps a node where it is."""
+        """Everything that keeps a task where it is."""
         task = read_id(request.values["id"])
         why = await self._engine.explain(task)
         reasons = [{"code": one.code, "sentence": one.sentence, "fields": dict(one.fields)} for one in why.reasons]
@@ -34,7 +34,7 @@ class Reports:
 
 
 def count_states(counts: Counts) -> dict[str, Any]:
-    """How many nodes of a queue have each state, and each phase of it."""
+    """How many tasks of a queue have each state, and each phase of it."""
     states, phases = Counter[str](), Counter[str]()
     for code, number in counts.by_status.items():
         states[name_state(code)] += number

@@ -41,7 +41,7 @@ class Scheduler:
         return answer_json([_tell(task, code) for task, code in zip(ids, waited.statuses, strict=True)])
 
     async def list_running(self, request: Request) -> Answer:
-        """The nodes that run now."""
+        """The tasks that run now."""
         query = Query(statuses=tuple(map(int, LEASED)), with_parents=True)
         queues = await self._backend.name_queues()
         fields, told = read_fields(request.query.get("metadata")), []
@@ -62,7 +62,7 @@ class Scheduler:
 
 def read_given(request: Request) -> list[TaskId]:
     if "id" not in request.query:
-        raise BadInput("say which nodes: id=22 or id=22,23", field="id")
+        raise BadInput("say which tasks: id=22 or id=22,23", field="id")
     return read_ids(request.query["id"])
 
 

@@ -45,7 +45,7 @@ def list_schedule_routes(backend: Backend, clock: Clock) -> list[Route]:
             "PATCH", one, Need.SUBMIT, of.change, "Change, pause or resume a schedule",
             body=wire.ScheduleChangeIn, answer=told,
         ),
-        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a schedule; the nodes that it made stay", status=204),
+        Route("DELETE", one, Need.CANCEL, of.remove, "Remove a schedule; the tasks that it made stay", status=204),
         Route("GET", ticks, Need.READ, of.ticks, "When the next ticks are", _TICKS, answer=wire.TicksTold),
     ]  # fmt: skip
     return word(routes, wire.PARAMETERS)

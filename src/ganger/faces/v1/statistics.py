@@ -1,4 +1,4 @@
-"""How much there is to do, queue by queue, for people and for whatever starts workers."""
+"""How much there is to do, queue by queue, for people and for whatever starts nodes."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ def list_stat_routes(meter: Meter, news: News) -> list[Route]:
         figures = await meter.read(_read_slots(request.query.get("slots")))
         return answer_json({"queues": [_tell(one) for one in figures], "last_event": str(await news.mark())})
 
-    words = "How deep, how old and how fast each queue is, and how many workers it could use"
+    words = "How deep, how old and how fast each queue is, and how many nodes it could use"
     route = Route("GET", "/v1/stats", Need.READ, show, words, _PARAMETERS, answer=shapes.Stats)
     return word([route], shapes.PARAMETERS)
 

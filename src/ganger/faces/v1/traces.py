@@ -1,4 +1,4 @@
-"""The trace that a request belongs to travels with its nodes."""
+"""The trace that a request belongs to travels with its tasks."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The named values of a node, wherever they come from: its spec, its streams, or data beside them."""
+"""The named values of a task, wherever they come from: its spec, its streams, or data beside them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _ATTEMPTS: Final = 100
 _SPEAKING: Final = frozenset({Kind.COMMAND, Kind.SHELL})
 _SILENT: Final = hashlib.sha256().hexdigest()
 _INLINE: Final = 64 << 10
-"""A value up to this size is shown with its node."""
+"""A value up to this size is shown with its task."""
 
 
 class Piece(NamedTuple):
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 
 class Values:
-    """Reads the values of nodes."""
+    """Reads the values of tasks."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -57,7 +57,7 @@ class Values:
         return (await self._engine.read_data(task.id, SPEC, 0, self._engine.limits.payload)).body
 
     def list_keys(self, look: Look, spec: bytes) -> list[str]:
-        """All keys of a node that have a value."""
+        """All keys of a task that have a value."""
         beside = {key for key in look.keys if key != SPEC and not key.startswith(MARK)}
         said = STREAMS if RESULT in beside and look.task.kind in _SPEAKING else set(look.streams) & set(STREAMS)
         return sorted({*show_spec(look.task.kind, spec), *beside, *said})
@@ -75,7 +75,7 @@ class Values:
         if page.version is None and key in STREAMS and await self._has_run(task):
             return Piece(b"", 0, 0, _SILENT, None)
         if page.version is None:
-            raise NotFound(f"node {task.id} has no value {key!r:.80}", key=key[:200])
+            raise NotFound(f"task {task.id} has no value {key!r:.80}", key=key[:200])
         return Piece(page.body, page.start, page.size, page.version, await self.read_mark(task.id, key))
 
     async def _has_run(self, task: Task) -> bool:
@@ -104,7 +104,7 @@ class Values:
         return list(dict.fromkeys([task.fence, *(attempt.fence for attempt in reversed(attempts))]))
 
     async def show_all(self, look: Look) -> tuple[dict[str, Any], list[str]]:
-        """The small values of a node, and the keys of the large ones."""
+        """The small values of a task, and the keys of the large ones."""
         spec = await self.read_spec(look.task)
         told, large = show_spec(look.task.kind, spec), []
         for key in self.list_keys(look, spec):
@@ -126,7 +126,7 @@ def _read_fence(version: str) -> list[int]:
 def _cut(key: str, spec: dict[str, Any], part: Part) -> Piece:
     """A part of a value that is in the spec."""
     if key not in spec:
-        raise NotFound(f"the node has no value {key!r:.80}", key=key[:200])
+        raise NotFound(f"the task has no value {key!r:.80}", key=key[:200])
     content, mark = pack(ValueIn(spec[key]))
     version = hashlib.sha256(content).hexdigest()
     if part.version not in (None, version):

@@ -1,4 +1,4 @@
-"""Webhooks of new nodes: each is a task behind its node, submitted in the same step, so none is ever forgotten."""
+"""Webhooks of new tasks: each is a task behind its own, submitted in the same step, so none is ever forgotten."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ _BYTES: Final = 16
 
 
 class Webhooks:
-    """Adds to a request what its nodes ask for."""
+    """Adds to a request what its tasks ask for."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -25,7 +25,7 @@ class Webhooks:
         if all(draft.webhook is None for draft in drafts):
             return drafts
         if grant.lease is not None:
-            raise NotAllowed("an attempt adds nodes without webhooks: its own queue is the only one that it may fill")
+            raise NotAllowed("an attempt adds tasks without webhooks: its own queue is the only one that it may fill")
         for draft in drafts:
             self._check(draft)
         queue = (await self._backend.engine.queues.ensure(QUEUE, by=sign(grant))).id
@@ -35,7 +35,7 @@ class Webhooks:
         if draft.webhook is not None:
             check_url(draft.webhook, self._backend.outbound)
             if any(key == MARK for key, _ in draft.data):
-                raise BadInput(f"{MARK!r} is the server's own value of a node with a webhook", field=f"data.{MARK}")
+                raise BadInput(f"{MARK!r} is the server's own value of a task with a webhook", field=f"data.{MARK}")
 
     def _add(self, drafts: Sequence[Draft], queue: QueueId) -> list[Draft]:
         nodes, hooks = list(drafts), []

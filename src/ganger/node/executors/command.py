@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ganger.core.errors import BadInput, BadNumber
+from ganger.core.errors import BadInput
 from ganger.core.outcome import Fail
 from ganger.core.task import Kind
 from ganger.node.executor import Assignment, Ended
@@ -20,9 +20,9 @@ from ganger.node.secrets import NO_SECRETS, Opened, Secrets, has_reference, open
 from ganger.node.spool import Spool
 from ganger.wire.cuts import add_cut
 from ganger.wire.specs import CommandSpec, Limits, ShellSpec, decode
+from ganger.wire.surroundings import check_surroundings
 
 _LONGEST_ARGUMENT: Final = 100_000
-_LARGEST: Final = 1 << 62
 _FEWEST_AHEAD: Final = 16
 """On a few slots so many short ones last for the milliseconds until the node was told of ends and has sent others."""
 
@@ -82,7 +82,7 @@ def make_order(assignment: Assignment, home: Home, room: int = 0, secrets: Secre
     claimed = assignment.claimed
     spec = _read(claimed.kind, assignment.spec)
     argv, script = _program(spec)
-    _refuse_nul(spec, argv)
+    check_surroundings(spec)
     opened = _open(spec, argv, secrets)
     return Start(
         claimed.id,
@@ -95,7 +95,7 @@ def make_order(assignment: Assignment, home: Home, room: int = 0, secrets: Secre
         script=script,
         merge=spec.merge,
         caps=_cap(spec.limits),
-        grace=max(0, min(spec.grace, _LARGEST)),
+        grace=spec.grace,
         timeout=claimed.timeout,
         room=room,
         masks=opened.values,
@@ -134,19 +134,7 @@ def _program(spec: CommandSpec | ShellSpec) -> tuple[list[str], bytes | None]:
     return ["bash", "/dev/fd/3"], script
 
 
-def _refuse_nul(spec: CommandSpec | ShellSpec, argv: Sequence[str]) -> None:
-    texts = [*argv, spec.cwd or "", *spec.env, *spec.env.values()]
-    if "\0" in "".join(texts):
-        raise BadInput("a command, its environment and its working directory cannot hold a NUL: take it out")
-    if any(not name or "=" in name for name in spec.env):
-        raise BadInput("the name of an environment variable is not empty and holds no =")
-
-
 def _cap(limits: Limits) -> Caps:
-    for name in ("cpu", "memory", "files", "output"):
-        bound = getattr(limits, name)
-        if bound is not None and not 0 <= bound <= _LARGEST:
-            raise BadNumber(f"the limit {name} is {bound}; give 0 to {_LARGEST}, or none", field=name)
     return Caps(limits.cpu, limits.memory, limits.files, limits.output)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ganger.core.errors import BadInput, GangerError
 from ganger.core.ids import TaskId
+from ganger.core.showing import show
 from ganger.node.secrets import Opening, Secrets, may_have_reference
 from ganger.wire.specs import FunctionSpec, decode, encode
 from ganger.wire.unreadable import UNREADABLE
@@ -56,7 +57,7 @@ async def _replace(value: Any, read: Resolve) -> Any:
 
 async def _read(task: Any, read: Resolve) -> Any:
     if not isinstance(task, int) or isinstance(task, bool):
-        raise BadInput(f"a reference names a task by its number; this one says {task!r:.80}")
+        raise BadInput(f"a reference names a task by its number; this one says {show(task)}")
     try:
         body = await read(TaskId(task))
     except GangerError as error:

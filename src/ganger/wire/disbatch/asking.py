@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ganger.core.errors import BadInput
+from ganger.core.showing import show
 from ganger.wire.disbatch.words import UNCLAIMED
 
 INDEXES: Final = (("id",), ("node", "status", "queue"), ("queue", "status"))
@@ -49,9 +50,9 @@ def _read_code(value: Any) -> int:
     try:
         code = int(value)
     except (TypeError, ValueError):
-        raise BadInput(f"status is {value!r:.40}; give an integer", field="status") from None
+        raise BadInput(f"status is {show(value, 40)}; give an integer", field="status") from None
     if not -_CODES <= code < _CODES:
-        raise BadInput(f"status is {value!r:.40}; give an integer of 32 bits", field="status")
+        raise BadInput(f"status is {show(value, 40)}; give an integer of 32 bits", field="status")
     return code
 
 

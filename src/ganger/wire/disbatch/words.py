@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ganger.core.errors import BadInput
 from ganger.core.ids import TaskId, from_object_id, to_object_id
+from ganger.core.showing import show
 from ganger.core.task import Task
 
 OWN: Final = "Ganger"
@@ -85,12 +86,12 @@ def read_flag(field: str, value: Any) -> bool:
     if value is None or text in _NO:
         return False
     if text not in _YES:
-        raise BadInput(f"{field} is {value!r:.40}; write 1 or 0", field=field)
+        raise BadInput(f"{field} is {show(value, 40)}; write 1 or 0", field=field)
     return True
 
 
 def read_whole(field: str, value: Any, most: int) -> int:
     number = value if isinstance(value, int) and not isinstance(value, bool) else _read_digits(value)
     if number is None or not 0 <= number <= most:
-        raise BadInput(f"{field} is {value!r:.40}; give a whole number from 0 to {most}", field=field)
+        raise BadInput(f"{field} is {show(value, 40)}; give a whole number from 0 to {most}", field=field)
     return number

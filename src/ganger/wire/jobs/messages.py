@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from ganger.core.errors import BadInput
+from ganger.core.showing import show
 from ganger.wire.unreadable import UNREADABLE
 
 LONGEST_NAME: Final = 200
@@ -117,7 +118,7 @@ def _read_any(text: bytes) -> Message:
     code = said.get("code")
     kind = _KINDS.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
     if kind is None:
-        raise BadInput(f"{code!r:.20} is no code of a worker: use 0, 1, 3 or 4")
+        raise BadInput(f"{show(code, 20)} is no code of a worker: use 0, 1, 3 or 4")
     return convert(said, kind)
 
 

@@ -24,6 +24,7 @@ import msgspec
 from ganger.core.errors import BadInput
 from ganger.core.ids import Fence, NodeId, TaskId
 from ganger.core.lease import Lease
+from ganger.core.showing import show
 from ganger.wire.jobs import messages
 from ganger.wire.jobs.messages import Status
 from ganger.wire.unreadable import UNREADABLE
@@ -102,7 +103,7 @@ def read_message(text: bytes) -> Message:
     code = said.get("code")
     kind = _KINDS.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
     if kind is None:
-        raise BadInput(f"{code!r:.20} is no code of a worker: use 0, 1, 3, 4, 5 or 9")
+        raise BadInput(f"{show(code, 20)} is no code of a worker: use 0, 1, 3, 4, 5 or 9")
     try:
         message = messages.tidy(msgspec.convert(said, kind))
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""What `/v1` answers about nodes and events."""
+"""What `/v1` answers about tasks and events."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -7,6 +7,7 @@ from ganger.core.errors import BadInput
 from ganger.core.event import Entry, Event
 from ganger.core.graph import Edge
 from ganger.core.ids import QueueId, TaskId
+from ganger.core.state import Status
 from ganger.core.task import Task
 from ganger.wire.v1.requests import ROOT
 from ganger.wire.v1.words import INCIPIENT, name_phase, name_state, name_type, split
@@ -15,7 +16,7 @@ Names = Mapping[QueueId, str]
 
 
 class Node(NamedTuple):
-    """What is known of one node when its metadata are told."""
+    """What is known of one task when its metadata are told."""
 
     task: Task
     parents: Sequence[Edge]
@@ -28,7 +29,7 @@ def _field(name: str) -> Callable[[Node], Any]:
 
 _PLAIN: Final = (
     "priority", "key", "join", "due", "timeout", "batch", "attempts", "crashes", "limit_key", "info",
-    "reason", "created", "modified", "started", "ended",
+    "created", "modified", "started", "ended",
 )  # fmt: skip
 _TOLD: Final[dict[str, Callable[[Node], Any]]] = {
     "type": lambda node: name_type(node.task.kind),
@@ -47,6 +48,7 @@ _TOLD: Final[dict[str, Callable[[Node], Any]]] = {
     "progress": lambda node: node.task.percent,
     "requires": lambda node: list(node.task.requires),
     "description": lambda node: node.task.description or name_type(node.task.kind),
+    "reason": lambda node: None if node.task.status == Status.SUCCEEDED else node.task.reason,
     **{name: _field(name) for name in _PLAIN},
 }
 METADATA: Final = frozenset({"id", *_TOLD})
@@ -81,7 +83,7 @@ def tell_node(node: Node, fields: tuple[str, ...] | None) -> dict[str, Any]:
 
 
 def tell_made(task: TaskId, existed: bool) -> dict[str, Any]:
-    """A node that was added, or was there under its key."""
+    """A task that was added, or was there under its key."""
     return {"id": str(task), "existed": True} if existed else {"id": str(task), "state": INCIPIENT}
 
 

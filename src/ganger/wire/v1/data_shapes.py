@@ -1,4 +1,4 @@
-"""The data of nodes of each type, for those who read the description: made from the specs, so that it stays true."""
+"""The data of tasks of each type, for those who read the description: made from the specs, so that it stays true."""
 
 from collections.abc import Sequence
 from typing import Any, Final

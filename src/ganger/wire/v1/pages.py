@@ -1,6 +1,6 @@
 """Pages: where the next one begins (`next`), and what it is a page of (`pid`).
 
-A list of nodes goes on behind a position, which nothing that happens meanwhile can spoil; its page id names the
+A list of tasks goes on behind a position, which nothing that happens meanwhile can spoil; its page id names the
 question, so that a page of one list is never taken for a page of another. A value goes on behind an offset; its page
 id is the version of the value, which is another as soon as the value is.
 """

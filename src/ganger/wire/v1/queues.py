@@ -21,8 +21,8 @@ _LISTS: Final = ("pin", "ignore", "webhooks")
 class QueueChangeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A change of a queue: what is not given stays. A limit of null is no limit.
 
-    `retries` is how often its nodes are tried again after a failure, unless they say otherwise. `becomes` is the name
-    of the queue in which each result is a new node. `webhooks` are told of each node that has ended. `paused`: nothing
+    `retries` is how often its tasks are tried again after a failure, unless they say otherwise. `becomes` is the name
+    of the queue in which each result is a new task. `webhooks` are told of each task that has ended. `paused`: nothing
     of it begins, for `pause` milliseconds or until it is resumed.
     """
 

@@ -42,7 +42,7 @@ PARAMETERS: Final[dict[str, str]] = {
     "name": "The key of the value.",
     "task": "The id of the task.",
     "wait": "For so many seconds the answer may wait until there is something to tell.",
-    "{id}": "The number of the worker's registration.",
+    "{id}": "The number of the node's registration.",
 }
 """What each parameter means."""
 

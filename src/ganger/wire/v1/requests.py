@@ -1,4 +1,4 @@
-"""What clients of `/v1` send to make and change nodes."""
+"""What clients of `/v1` send to make and change tasks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
@@ -37,9 +37,9 @@ OneOrMore = str | int | ParentIn | tuple[str | int | ParentIn, ...]
 
 
 class MetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """What is said about a new node. Times are milliseconds.
+    """What is said about a new task. Times are milliseconds.
 
-    `parent` is `root`, an id, or `@name` for the node of this request whose `ref` is that name, or a list of them;
+    `parent` is `root`, an id, or `@name` for the task of this request whose `ref` is that name, or a list of them;
     `parents` are more of them.
     `retries` is how often it is tried again after a failure.
     """
@@ -68,21 +68,21 @@ _SHAPES: Final = [*({"$ref": f"#/components/schemas/{name}"} for name in NAMES),
 NodeData = Annotated[
     dict[str, Any],
     msgspec.Meta(
-        description="What is run, by the type of the node; any other key is a value that is kept with it.",
+        description="What is run, by the type of the task; any other key is a value that is kept with it.",
         extra_json_schema={"anyOf": _SHAPES},
     ),
 ]
 
 
 class NodeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A new node."""
+    """A new task."""
 
     metadata: MetadataIn
     data: NodeData = {}
 
 
 class ChangesIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What may be changed about a node that has not started. `parent` and `parents` are all that it waits for then."""
+    """What may be changed about a task that has not started. `parent` and `parents` are all that it waits for then."""
 
     priority: int | None = None
     description: str | None = None
@@ -94,14 +94,14 @@ class ChangesIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class PatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change of a node: of its metadata, and of the keys of its data that say what is run. Null takes a key away."""
+    """A change of a task: of its metadata, and of the keys of its data that say what is run. Null takes a key away."""
 
     metadata: ChangesIn = ChangesIn()
     data: dict[str, Any] = {}
 
 
 class ActionIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to be done, and to which nodes: those with these ids, or all that match every one of the others."""
+    """What is to be done, and to which tasks: those with these ids, or all that match every one of the others."""
 
     action: Literal["hold", "kick", "cancel", "kill", "retry"]
     ids: list[str | int] = []
@@ -115,7 +115,7 @@ class ActionIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Draft(NamedTuple):
-    """A node to be: the task, the name of its queue, and the values beside its spec.
+    """A task to be: the task, the name of its queue, and the values beside its spec.
 
     `webhook` is told when it has ended.
     """
@@ -138,32 +138,32 @@ _NODES: Final = msgspec.json.Decoder(list[NodeIn] | NodeIn)
 
 
 def read_nodes(body: bytes) -> list[NodeIn]:
-    """The nodes of a request, in their order."""
+    """The tasks of a request, in their order."""
     try:
         given = _NODES.decode(body)
     except UNREADABLE as error:
-        raise BadInput(f"the body is no list of nodes: {error}") from None
+        raise BadInput(f"the body is no list of tasks: {error}") from None
     return given if isinstance(given, list) else [given]
 
 
 def draft_nodes(nodes: list[NodeIn], queues: Mapping[str, QueueId]) -> list[Draft]:
-    """What becomes of the nodes in these queues, in their order; an error says which one is wrong."""
+    """What becomes of the tasks in these queues, in their order; an error says which one is wrong."""
     places = _find_refs(nodes)
     return [_draft(index, node, queues[node.metadata.queue], places) for index, node in enumerate(nodes)]
 
 
 def read_node(node: NodeIn) -> Draft:
-    """One node that stands alone; its queue is still to be found."""
+    """One task that stands alone; its queue is still to be found."""
     return _make(node, QueueId(0), {})
 
 
 def _find_refs(nodes: list[NodeIn]) -> dict[str, int]:
-    """Where the node of each name is, as a submission says it: -n is the n-th."""
+    """Where the task of each name is, as a submission says it: -n is the n-th."""
     places: dict[str, int] = {}
     for index, node in enumerate(nodes):
         name = node.metadata.ref
         if name is not None and places.setdefault(name, -index - 1) != -index - 1:
-            raise BadInput(f"two nodes have the ref {name!r:.80}", field="metadata.ref", index=index)
+            raise BadInput(f"two tasks have the ref {name!r:.80}", field="metadata.ref", index=index)
     return places
 
 
@@ -171,7 +171,7 @@ def _draft(index: int, node: NodeIn, queue: QueueId, places: Mapping[str, int]) 
     try:
         return _make(node, queue, places)
     except GangerError as error:
-        raise type(error)(f"node {index} of the request: {error.message}", **error.fields, index=index) from None
+        raise type(error)(f"task {index} of the request: {error.message}", **error.fields, index=index) from None
 
 
 def _make(node: NodeIn, queue: QueueId, places: Mapping[str, int]) -> Draft:
@@ -214,7 +214,7 @@ def _divide(kind: str, data: dict[str, Any]) -> tuple[dict[str, Any], Sequence[t
 def pack_value(key: str, given: ValueIn) -> list[tuple[str, bytes]]:
     """A value and its mark, as they are stored."""
     if key in MADE_BY_RUNS:
-        raise BadInput(f"{key!r} is made by the run of the node and cannot be given", field=f"data.{key}")
+        raise BadInput(f"{key!r} is made by the run of the task and cannot be given", field=f"data.{key}")
     content, mark = pack(given)
     marked = [] if mark == TEXT else [(f"{MARK}{key}", mark.encode())]
     return [(check_key(key), content), *marked]
@@ -251,6 +251,6 @@ def _read_parents(given: Sequence[str | int | ParentIn], places: Mapping[str, in
 def _resolve(name: str | int, places: Mapping[str, int], field: str) -> int:
     if isinstance(name, str) and name.startswith(REFERENCE):
         if name[1:] not in places:
-            raise UnknownParent(f"no node of this request has the ref {name[1:]!r:.80}", parent=name[:200])
+            raise UnknownParent(f"no task of this request has the ref {name[1:]!r:.80}", parent=name[:200])
         return places[name[1:]]
     return read_id(name, field)

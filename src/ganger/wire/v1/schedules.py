@@ -23,7 +23,7 @@ PARAMETERS: Final[dict[str, str]] = {
 
 
 class TickMetadataIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is said about the node that each tick adds; the fields are those of a new node."""
+    """What is said about the task that each tick adds; the fields are those of a new task."""
 
     type: str
     queue: str = DEFAULT_QUEUE
@@ -50,7 +50,7 @@ class ScheduleIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class TickChangesIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What may be changed about the nodes that ticks add."""
+    """What may be changed about the tasks that ticks add."""
 
     queue: str | None = None
     priority: int | None = None
@@ -74,7 +74,7 @@ class ScheduleChangeIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class ScheduleTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A schedule. `id` is the node that it is kept as; `next` is its next tick, `last` the newest node that it made.
+    """A schedule. `id` is the task that it is kept as; `next` is its next tick, `last` the newest task that it made.
 
     `owner` is the program that declares it, if one does. Times are milliseconds since 1970.
     """
@@ -103,7 +103,7 @@ class TicksTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_schedule(said: ScheduleIn) -> tuple[Schedule, Draft]:
-    """The schedule, and the node that each tick adds."""
+    """The schedule, and the task that each tick adds."""
     fields = {field: getattr(said, field) for field in ("name", *_TIMES, *_PLAIN)}
     metadata = MetadataIn(**{field: getattr(said.metadata, field) for field in said.metadata.__struct_fields__})
     draft = read_node(NodeIn(metadata, said.data))

@@ -13,7 +13,7 @@ class Pagination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is told about a node: the id, and what was asked for. Times are milliseconds since 1970."""
+    """What is told about a task: the id, and what was asked for. Times are milliseconds since 1970."""
 
     id: str
     type: str | None = None
@@ -60,7 +60,7 @@ NodeList = list[NodeMetadata] | NodePage
 
 
 class NewNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node that was added, or one that had its key already (`existed`)."""
+    """A task that was added, or one that had its key already (`existed`)."""
 
     id: str
     state: str | None = None
@@ -68,7 +68,7 @@ class NewNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeShown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node with its data; the keys of values that are too large for it are in `large`."""
+    """A task with its data; the keys of values that are too large for it are in `large`."""
 
     metadata: NodeMetadata
     data: dict[str, Any]
@@ -108,7 +108,7 @@ class Killing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeEnded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a node ended; `removed` is one that is not there any more."""
+    """How a task ended; `removed` is one that is not there any more."""
 
     id: str
     state: str
@@ -129,7 +129,7 @@ class WhyTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VitalsTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a worker is, as it told last: slots in use, nodes that it has, and the load and memory of its machine.
+    """How a node is, as it told last: slots in use, tasks that it has, and the load and memory of its machine.
 
     `memory` are the bytes in use of `size`. `trouble` says why it takes no work; empty if it does.
     """
@@ -145,7 +145,7 @@ class VitalsTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class WorkerTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A process that takes tasks. `queues` and `kinds` are all that it takes; null: every one.
 
-    `running` are the nodes that it has begun, `claimed` those that it has and has not begun. `vitals` is null of one
+    `running` are the tasks that it has begun, `claimed` those that it has and has not begun. `vitals` is null of one
     that is gone, or that tells nothing of itself.
     """
 
@@ -164,11 +164,11 @@ class WorkerTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QueueStats(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A queue in numbers. `running` are nodes that a worker has begun, `claimed` those that it has and has not begun.
+    """A queue in numbers. `running` are tasks that a node has begun, `claimed` those that it has and has not begun.
 
-    `states` counts by the states of nodes, `phases` by the engine's own words. `oldest_ready` are milliseconds, `rates`
+    `states` counts by the states of tasks, `phases` by the engine's own words. `oldest_ready` are milliseconds, `rates`
     facts in a second over the last minute.
-    `wanted_slots` is how many of its nodes could run now, `wanted_workers` how many workers have so many slots.
+    `wanted_slots` is how many of its tasks could run now, `wanted_workers` how many nodes have so many slots.
     """
 
     queue: str
@@ -214,7 +214,7 @@ class EdgeTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GraphTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes, and the edges above them."""
+    """Tasks, and the edges above them."""
 
     nodes: list[NodeMetadata]
     edges: list[EdgeTold]
@@ -235,29 +235,29 @@ class Problem(msgspec.Struct, frozen=True):
 PARAMETERS: Final[dict[str, str]] = {
     "after": "Only events behind this position.",
     "attempt": "The attempt (its fence) whose output is read; the newest that has some unless given.",
-    "descendants": "Whether all nodes below go too; else they get the parents of the removed one.",
-    "drop": "Whether nodes that wait are cancelled first.",
-    "follow": "Whether the answer goes on as server-sent events until the node has ended.",
+    "descendants": "Whether all tasks below go too; else they get the parents of the removed one.",
+    "drop": "Whether tasks that wait are cancelled first.",
+    "follow": "Whether the answer goes on as server-sent events until the task has ended.",
     "group": "Only members of this group.",
-    "id": "The ids of the nodes, with commas between them.",
-    "key": "Only the node with this key.",
+    "id": "The ids of the tasks, with commas between them.",
+    "key": "Only the task with this key.",
     "kill": "Whether what runs of those that go is ended first; else it is a refusal (409) that names it.",
     "limit": "At most so many on a page, 1 to 1000.",
     "metadata": "Which metadata are told besides the id, with commas between them; all unless given.",
-    "new": "Only nodes newer than this id (0: all); the answer waits until there are some.",
+    "new": "Only tasks newer than this id (0: all); the answer waits until there are some.",
     "offset": "Where to begin, in bytes.",
     "pagid": "The same as pid.",
-    "parent": "Only children of this node.",
+    "parent": "Only children of this task.",
     "pid": "The page id of the answer before.",
-    "queue": "Only nodes of this queue.",
-    "root": "Only this node and all below it.",
-    "slots": "How many slots a worker has; those that are here say it unless given.",
+    "queue": "Only tasks of this queue.",
+    "root": "Only this task and all below it.",
+    "slots": "How many slots a node has; those that are here say it unless given.",
     "start": "Where the page begins: the `next` of the answer before.",
-    "state": "Only nodes of these states, with commas between them.",
+    "state": "Only tasks of these states, with commas between them.",
     "stream": "stdout, stderr, mixedout or log.",
-    "type": "Only nodes of this type.",
-    "{id}": "The id of a node.",
-    "{key}": "The key of a value of the node.",
+    "type": "Only tasks of this type.",
+    "{id}": "The id of a task.",
+    "{key}": "The key of a value of the task.",
     "{name}": "The name of the queue.",
 }
 """What each parameter means, and each open part of a path."""
@@ -270,7 +270,7 @@ OF_SLOTS: Final[dict[str, str]] = {
     "start": "Where the slot begins: `next` or `start` of an answer before. Empty: replace only what is unset.",
 }
 OF_EVENTS: Final[dict[str, str]] = {
-    "id": "Only events about these nodes: ids with commas between them.",
+    "id": "Only events about these tasks: ids with commas between them.",
     "queue": "Only events of this queue.",
-    "root": "Only events about this node and those below it.",
+    "root": "Only events about this task and those below it.",
 }

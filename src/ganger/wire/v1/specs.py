@@ -1,4 +1,4 @@
-"""What the data of a node says about what is to run: `command` and `args` here, one spec in the core.
+"""What the data of a task says about what is to run: `command` and `args` here, one spec in the core.
 
 Some keys of a node's data *are* its spec, others are values beside it. Which ones depends on the node's type. The keys
 that a run makes (`result` and the streams) can be read and not be written.
@@ -14,6 +14,7 @@ from ganger.core.errors import BadInput
 from ganger.core.task import PLUGIN, Kind
 from ganger.wire.questions import check_condition
 from ganger.wire.specs import CommandSpec, ConditionSpec, FunctionSpec, PluginSpec, ShellSpec
+from ganger.wire.surroundings import check_surroundings
 from ganger.wire.unreadable import UNREADABLE
 from ganger.wire.v1.values import ValueIn, pack, show
 from ganger.wire.v1.words import name_type
@@ -39,7 +40,7 @@ def _struct(kind: str) -> type[msgspec.Struct] | None:
 
 @lru_cache(maxsize=256)
 def list_spec_keys(kind: str) -> frozenset[str]:
-    """The data keys that are the spec of a node of this kind."""
+    """The data keys that are the spec of a task of this kind."""
     if kind == Kind.PAYLOAD:
         return frozenset({PAYLOAD})
     struct = _struct(kind)
@@ -61,7 +62,7 @@ def make_spec(kind: str, data: Mapping[str, Any]) -> bytes:
         _check(spec)
         return msgspec.json.encode(spec)
     except msgspec.ValidationError as error:
-        raise BadInput(f"the data are not those of a node of type {name_type(kind)!r}: {error}", field="data") from None
+        raise BadInput(f"the data are not those of a task of type {name_type(kind)!r}: {error}", field="data") from None
     except UnicodeEncodeError:
         raise BadInput("the data hold half of a surrogate pair, which no text can", field="data") from None
 
@@ -70,8 +71,10 @@ def _check(spec: msgspec.Struct) -> None:
     """What no node could do is refused now, and not when a node has it."""
     if isinstance(spec, ConditionSpec):
         check_condition(spec)
-    if isinstance(spec, CommandSpec | ShellSpec) and spec.cwd is not None and not spec.cwd.startswith("/"):
-        raise BadInput(f"data.cwd is {spec.cwd!r:.80}, which is no absolute path", field="data.cwd")
+    if isinstance(spec, CommandSpec | ShellSpec):
+        check_surroundings(spec)
+        if spec.cwd is not None and not spec.cwd.startswith("/"):
+            raise BadInput(f"data.cwd is {spec.cwd!r:.80}, which is no absolute path", field="data.cwd")
 
 
 def _rename(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +82,7 @@ def _rename(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in _RENAMED:
         return fields
     if not isinstance(command := fields.pop("command", None), str) or not command:
-        raise BadInput(f"a node of type {name_type(kind)!r} needs data.command, a string", field="data.command")
+        raise BadInput(f"a task of type {name_type(kind)!r} needs data.command, a string", field="data.command")
     if kind == Kind.SHELL:
         return fields | {"script": command}
     args = fields.pop("args", [])
@@ -117,7 +120,7 @@ def change_spec(kind: str, spec: bytes, changes: Mapping[str, Any]) -> bytes:
 
 
 def describe(kind: str, data: Mapping[str, Any]) -> str:
-    """What lists show of a node that says nothing about itself: what it runs, or what it asks, in one line."""
+    """What lists show of a task that says nothing about itself: what it runs, or what it asks, in one line."""
     words: list[Any] = [name_type(kind)]
     if kind in _RENAMED:
         args = data.get("args")
@@ -131,7 +134,7 @@ def describe(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def describe_again(kind: str, description: str | None, before: bytes, after: bytes) -> str | None:
-    """The description of a node whose spec was changed; None if it has one of its own."""
+    """The description of a task whose spec was changed; None if it has one of its own."""
     if description not in (None, describe(kind, show_spec(kind, before))):
         return None
     return describe(kind, show_spec(kind, after))

@@ -1,4 +1,4 @@
-"""Named values of a node: text is itself, bytes are base64, anything else is JSON.
+"""Named values of a task: text is itself, bytes are base64, anything else is JSON.
 
 Beside a value that came in through this protocol and is no text stands a *mark* that says what it was, as data under
 another key, so that what was put is what is got. Values without a mark were written by the task or through another

@@ -15,7 +15,7 @@ from ganger.wire.v1.words import name_phase, name_state
 QUEUE: Final = "webhooks"
 KIND: Final = f"{PLUGIN}webhook"
 MARK: Final = "webhook-mark"
-"""The value of a node by which its webhook knows it again."""
+"""The value of a task by which its webhook knows it again."""
 
 KEY: Final = "webhook-key"
 """The secret with which messages are signed."""
@@ -26,7 +26,7 @@ _RETRY: Final = to_text(Retry(8, Exponential(40_000, 3.0, 3_600_000, 0.25)))
 
 
 class WebhookSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where to, and the node that it is about: the parent with that mark, or, for a webhook of its queue, its id."""
+    """Where to, and the task that it is about: the parent with that mark, or, for a webhook of its queue, its id."""
 
     url: str
     mark: str = ""
@@ -54,7 +54,7 @@ def make_queue_hook(task: TaskId, url: str, queue: QueueId) -> NewTask:
 
 
 def make_message(task: Task, queue: str, delivery: int) -> bytes:
-    """What a receiver is told about a node that has ended."""
+    """What a receiver is told about a task that has ended."""
     told: dict[str, Any] = {
         "delivery": str(delivery),
         "id": str(task.id),

@@ -16,7 +16,7 @@ _LARGEST_ID: Final = (1 << 63) - 1
 
 
 def name_type(kind: str) -> str:
-    """The node type of a kind."""
+    """The task type of a kind."""
     return SHELL_COMMAND if kind == Kind.SHELL else kind
 
 
@@ -24,13 +24,13 @@ _KINDS: Final = {name_type(kind): kind.value for kind in Kind} | {kind.value: ki
 
 
 def read_type(name: str) -> str:
-    """The kind that a node type means. What a plugin may be called is the engine's question."""
+    """The kind that a task type means. What a plugin may be called is the engine's question."""
     if (kind := _KINDS.get(name)) is not None:
         return kind
     if name.startswith(PLUGIN):
         return name
     known = ", ".join(sorted({name_type(kind) for kind in Kind}))
-    raise BadInput(f"{name!r:.80} is no type of nodes; use one of {known}, or {PLUGIN}<name>", field="type")
+    raise BadInput(f"{name!r:.80} is no type of tasks; use one of {known}, or {PLUGIN}<name>", field="type")
 
 
 def name_state(code: int) -> str:
@@ -73,10 +73,10 @@ def read_states(text: str) -> frozenset[Status]:
 
 
 def read_id(text: str | int, field: str = "id") -> TaskId:
-    """The id of a node: a positive number, as the server gave it."""
+    """The id of a task: a positive number, as the server gave it."""
     digits = str(text)
     if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and 0 < int(digits) <= _LARGEST_ID):
-        raise BadInput(f"{digits!r:.80} is not the id of a node; ids are numbers such as 22", field=field)
+        raise BadInput(f"{digits!r:.80} is not the id of a task; ids are numbers such as 22", field=field)
     return TaskId(int(digits))
 
 
@@ -84,7 +84,7 @@ def read_ids(text: str, field: str = "id") -> list[TaskId]:
     """A comma list of ids, each once."""
     ids = list(dict.fromkeys(read_id(word, field) for word in split(text)))
     if not ids:
-        raise BadInput(f"{field} names no node; write {field}=22 or {field}=22,23", field=field)
+        raise BadInput(f"{field} names no task; write {field}=22 or {field}=22,23", field=field)
     return ids
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ganger.core.event import Entry, Fact
 from ganger.core.ids import QueueId, TaskId
+from ganger.core.showing import show
 from ganger.core.state import LEASED, Status, is_final
 from ganger.databases.mongo import Choice, Doc, ObjectId
 from ganger.engine.store import QUEUES_TOPIC
@@ -161,7 +162,7 @@ def _fold(step: Step, seen: Seen, document: Doc | None) -> bool:
         return True
     status = document.get("status")
     if not is_status(status):
-        step.watch.odd.name(TASKS.name, seen.id, f"its status is {status!r:.60}")
+        step.watch.odd.name(TASKS.name, seen.id, f"its status is {show(status)}")
         return False
     if status == seen.known:
         return False

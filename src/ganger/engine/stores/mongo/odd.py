@@ -7,6 +7,7 @@ in browsers store such. What remains is odd: it is told in the log when it is fi
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
+from ganger.core.showing import show
 from ganger.databases.mongo import Doc, ObjectId
 from ganger.engine.store import Odd
 from ganger.engine.stores.mongo.row import OWN
@@ -47,7 +48,7 @@ def read_limit(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer() and 0 <= value < 10**_LONGEST_NUMBER:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
-        raise ValueError(f"{value!r:.60} is no number of tasks")
+        raise ValueError(f"{show(value)} is no number of tasks")
     return value
 
 
@@ -65,13 +66,13 @@ def judge_queue(document: Mapping[str, Any]) -> str | None:
     if not isinstance(document["_id"], ObjectId):
         return "its _id is no object id"
     if not isinstance(name, str) or not name:
-        return f"its name is {name!r:.60}"
+        return f"its name is {show(name)}"
     if not isinstance(plugin, str) or not plugin:
-        return f"its constructor is {plugin!r:.60}: nobody knows what runs its tasks"
+        return f"its constructor is {show(plugin)}: nobody knows what runs its tasks"
     for field in ("nodes_pin", "nodes_ignore"):
         said = document.get(field)
         if said is not None and not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
-            return f"its {field} is {said!r:.60}"
+            return f"its {field} is {show(said)}"
     return _judge_limits(document)
 
 
@@ -89,7 +90,7 @@ def judge_strange_queue(document: Mapping[str, Any]) -> str | None:
     if document.get("constructor") == OWN:
         return f"its constructor is {OWN}, and it was not made here"
     if "ganger" in document:
-        return f"its ganger is {document['ganger']!r:.60}, which was not written here"
+        return f"its ganger is {show(document['ganger'])}, which was not written here"
     return judge_queue(document)
 
 
@@ -99,9 +100,9 @@ def judge_task(document: Mapping[str, Any]) -> str | None:
     if not isinstance(document["_id"], ObjectId):
         return "its _id is no object id"
     if not is_status(status):
-        return f"its status is {status!r:.60}"
+        return f"its status is {show(status)}"
     if not isinstance(inside, dict) or not _is_written_here(inside):
-        return f"its ganger is {inside!r:.60}, which was not written here"
+        return f"its ganger is {show(inside)}, which was not written here"
     return None
 
 
@@ -113,7 +114,7 @@ def judge_node(document: Mapping[str, Any]) -> str | None:
     """Why the document of a node makes no sense; None if it does."""
     name = document.get("node")
     if not isinstance(name, str) or not name:
-        return f"its node is {name!r:.60}"
+        return f"its node is {show(name)}"
     try:
         read_limit(document.get("maxthreads"))
     except ValueError as error:

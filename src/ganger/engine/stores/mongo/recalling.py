@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ganger.core.ids import QueueId, TaskId
+from ganger.core.showing import show
 from ganger.databases.mongo import Doc, ObjectId
 from ganger.engine.store import Odd
 from ganger.engine.stores.mongo.dialect import Dialect, read_queue
@@ -82,7 +83,7 @@ async def list_odd(base: Any, dialect: Dialect, most: int) -> list[Odd]:
 
 def _judge_place(document: Doc, known: set[Any]) -> str | None:
     queue = document.get("queue")
-    return None if isinstance(queue, ObjectId) and queue in known else f"its queue is {queue!r:.60}, which is not there"
+    return None if isinstance(queue, ObjectId) and queue in known else f"its queue is {show(queue)}, which is not there"
 
 
 def _judge_queue(dialect: Dialect, document: Doc) -> str | None:

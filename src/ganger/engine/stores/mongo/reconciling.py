@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ganger.core.event import Entry
 from ganger.core.node import Node
+from ganger.core.showing import show
 from ganger.core.state import Status, is_final
 from ganger.core.task import PLUGIN
 from ganger.databases.mongo import Doc
@@ -44,6 +45,7 @@ async def reconcile(step: Step, most: int) -> Tended:
     if step.watch.counting.is_due():
         with step.watch.counting:
             await _count(step, queues)
+    step.watch.found(step.session.head.step, nothing=not shared and not done)
     return Tended(done, done >= most, [])
 
 
@@ -138,7 +140,7 @@ def _sound(by_status: dict[Any, int]) -> dict[int, int]:
 async def _name_odd(step: Step) -> None:
     odd = {"$or": [{"status": {"$not": {"$type": "number"}}}, {"status": {"$type": "array"}}]}
     for document in await step.session.find(TASKS.name, odd, _MOST_NAMED, ("status",)):
-        step.watch.odd.name(TASKS.name, document["_id"], f"its status is {document.get('status')!r:.60}")
+        step.watch.odd.name(TASKS.name, document["_id"], f"its status is {show(document.get('status'))}")
 
 
 def _show_queues(step: Step, shown: Shown, queues: list[Doc]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ganger.core.ids import TaskId
 from ganger.core.lane import Lane
 from ganger.core.queue import Sort
+from ganger.core.showing import say_error
 from ganger.core.state import LEASED, Status
 from ganger.core.task import PLUGIN
 from ganger.databases.mongo import Doc, date
@@ -132,7 +133,7 @@ async def _know(step: Step, document: Doc, queue: QueueRow) -> Row | None:
         try:
             return step.draft.learn(TASKS, document) if _is_ours(document) else meet(step, document, queue)
         except (KeyError, TypeError, ValueError) as error:
-            odd = f"what is ours in it cannot be read: {error!r:.60}"
+            odd = f"what is ours in it cannot be read: {say_error(error, 60)}"
     step.watch.odd.name(TASKS.name, document["_id"], odd)
     return None
 

@@ -18,6 +18,10 @@ SWEEP: Final = 60
 _OVERLAP: Final = 60
 GIVES_WAY: Final = 50
 """Milliseconds in which a node that has freed scarce threads leaves them to others, if there are any."""
+CALM: Final = 20_000
+"""Milliseconds for which a look that found nothing, and no queue that strangers share, saves the next ones."""
+ASKED: Final = 2_500
+"""Milliseconds after which it is asked meanwhile whether a stranger has made a queue."""
 
 
 class Watch:
@@ -35,6 +39,9 @@ class Watch:
         self.oldest = LAST
         self.looked = 0
         self._looks = 0
+        self._clock = clock
+        self._calm: tuple[int, int] | None = None
+        self._ask_at = 0
         self._freed: dict[tuple[int, str], int] = {}
         self._grabs: dict[str, int] = {}
 
@@ -56,3 +63,20 @@ class Watch:
         self._looks += 1
         recent = ObjectId(f"{max(0, wall // 1000 - _OVERLAP):08x}" + "0" * 16)
         self.newest = FIRST if self._looks % SWEEP == 0 else recent
+
+    def found(self, step: int, *, nothing: bool) -> None:
+        """A look behind this step is over."""
+        now = self._clock.now()
+        self._calm, self._ask_at = (step, now + CALM) if nothing else None, now + ASKED
+
+    def is_calm(self, newest: int) -> bool:
+        """Did a look find nothing a short while ago, and is no step newer than the one that it came behind?"""
+        return self._calm is not None and newest <= self._calm[0] and self._clock.now() < self._calm[1]
+
+    def is_asking_due(self) -> bool:
+        """Is it time to ask for queues of strangers? If so the next time is a while later."""
+        now = self._clock.now()
+        due = now >= self._ask_at
+        if due:
+            self._ask_at = now + ASKED
+        return due
