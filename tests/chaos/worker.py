@@ -12,6 +12,7 @@ from typing import Final
 
 from ganger.core.errors import StoreBroken, StoreUnavailable
 from ganger.databases.sqlite import Limits, Rank
+from ganger.databases.sqlite.checksums import find_layer
 from ganger.engine.stores.sqlite import SqliteStore
 from ganger.testing import Fault, FaultVfs, History
 from tests.chaos.paths import WRITE_PATHS, Hand, Seeded
@@ -128,7 +129,8 @@ class Worker:
 async def work(line: Line, orders: Orders) -> None:
     """The role: open the file, and obey, one word at a time."""
     trap = Trap(orders, line, orders.armed, orders.times)
-    vfs = FaultVfs(f"fault-{os.getpid()}") if orders.fault is not None else None
+    # Above the layer of checksums: others have made the file with them.
+    vfs = FaultVfs(f"fault-{os.getpid()}", base=find_layer() or "") if orders.fault is not None else None
     name = None if vfs is None else vfs.name
     limits = replace(orders.limits or Limits(), letters_after=0)
     store = await open_store(orders.database, probe=trap, rank=orders.rank, vfs=name, limits=limits)
