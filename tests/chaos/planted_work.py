@@ -224,8 +224,8 @@ TASKS: Final = (
     Bug(
         "a limit is not counted for tasks that are claimed by name",
         f"{_SQLITE}/claiming.py",
-        "_room(step, node, queue) - given.get(queue.id, 0)",
-        "_room(step, node, queue)",
+        "room = self._room(node, step.shelf.queues[head.queue].queue) - given[head.queue]",
+        "room = self._room(node, step.shelf.queues[head.queue].queue)",
         (f"{_CONTRACT}test_named_tasks_obey_the_limits",),
     ),
     Bug(

@@ -42,7 +42,6 @@ echo $$ > {place}.tmp; mv {place}.tmp {place}
 """
 """It runs for ever at its first attempt. The second one looks whether the first is still alive."""
 
-MILD: Final = "exec sleep 1000"
 DEAF: Final = "trap '' TERM; (trap '' TERM; setsid -f sleep 1000); while :; do sleep 1; done"
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(240 + 5 * STOPS)]
@@ -120,7 +119,7 @@ def test_a_task_whose_process_was_killed_is_ready_again_within_a_second(tmp_path
         async with desk(folder) as made, node_in(folder, slots=1):
             for number in range(DEATHS):
                 place = folder / f"run{number}"
-                (task,) = await made.submit(made.shell(ONCE.format(place=place, stay=MILD)))
+                (task,) = await made.submit(made.call("begin_once", str(place)))
                 pid = int(await appear(place))
                 (running,) = await find_running(made, [task])
                 os.kill(pid, signal.SIGKILL)
@@ -147,7 +146,6 @@ def test_the_functions_of_a_dead_node_are_ready_again_within_a_second(tmp_path: 
             await until(Path(f"{gate}.begun").exists)
             (running,) = await find_running(made, [task])
             others = await made.submit(*(made.call("add", 1, number) for number in range(3)))
-            await asyncio.gather(*(made.until_task(one, lambda found: found.holder is not None) for one in others))
             member.kill()
             took = await find_ready(made, running, CLOCK.now())
         found = await made.get(task)

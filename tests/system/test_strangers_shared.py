@@ -114,7 +114,11 @@ def test_a_strangers_tasks_are_left_to_it_until_somebody_says_that_it_is_no_more
     yard.run("disbatch", "status")
     assert yard.count(status=0, node="stranger") == 2
 
-    yard.run("disbatch", "orphan", "stranger")
+    with pytest.raises(subprocess.CalledProcessError):
+        # It was heard of a moment ago.
+        yard.run("disbatch", "orphan", "stranger")
+    assert yard.count(status=0, node="stranger") == 2
+    yard.run("disbatch", "orphan", "stranger", "--force")
     assert (yard.count(status=-6, node="stranger"), yard.count(status=-2)) == (2, 1)
     assert "node.orphan" in str(yard.base.ganger_audit.find_one({}, sort=[("_id", -1)]))
 

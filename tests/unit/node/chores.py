@@ -187,6 +187,14 @@ def begin_and_wait(path: str) -> None:
     threading.Event().wait()
 
 
+def begin_once(path: str) -> None:
+    """Say that it has begun, and run for ever; but not again."""
+    if not Path(path).exists():
+        Path(f"{path}.tmp").write_text(f"{os.getpid()}\n")
+        Path(f"{path}.tmp").rename(path)
+        threading.Event().wait()
+
+
 def begin_and_hold_the_lock(path: str) -> None:
     """Say that it has begun, and keep the interpreter from doing anything else for ever."""
     Path(path).write_text(str(os.getpid()))
