@@ -340,9 +340,9 @@ def test_a_torn_letter_and_the_rest_of_older_ones_end_the_reading(tmp_path: Path
     size = written.index(bytes(64))
     step = (size - MARK) // 5
     for cut in range(1, size):
-        found = read_letters(written[:cut] + bytes(100), CLIENT)
-        assert [call.seq for call in found.calls] == list(range(1, cut // step + 1))
-        assert not found.damage or cut < HEAD
+        torn = written[:cut] + bytes(100)
+        assert read_numbers(torn) == list(range(1, cut // step + 1))
+        assert not read_letters(torn, CLIENT).damage or cut < HEAD
     bag.empty()
     put(bag, letter(6))
     assert read_numbers(content(place)) == [6]

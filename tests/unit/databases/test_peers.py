@@ -10,6 +10,7 @@ import pytest
 
 from ganger.core.errors import DuplicateKey, PayloadTooLarge, StoreClosed, StoreError, StoreNotADatabase
 from ganger.databases.sqlite import Limits, SharedFile
+from ganger.databases.sqlite.versions import PROTOCOL
 from ganger.databases.sqlite.wire import Call, Frame, Hello, Listen, Parser, Reply, Wake, Welcome, pack
 from tests.unit.databases.counter import Counted, Line, first, lines, open_counter, opened, until
 
@@ -40,7 +41,7 @@ class RawClient:
 
 
 def hello(client: bytes = b"a" * 16) -> Hello:
-    return Hello(1, 1, client, 1, "counter", 1)
+    return Hello(PROTOCOL, PROTOCOL, client, 1, "counter", 1)
 
 
 def call(slot: int, seq: int, line: Line, *, operation: str = "submit", again: bool = False) -> Call:
