@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import msgspec
+
 from ganger.assembly.location import fill_address
 from ganger.assembly.registry import open_documents
-from ganger.assembly.settings import Settings
+from ganger.assembly.settings import Settings, load
 from ganger.coordination.backend import Backend
+from ganger.coordination.coordination import Coordination
 from ganger.core.address import strip_password
 from ganger.core.clock import Clock, Entropy
 from ganger.core.errors import BadInput
+from ganger.runtime.clock import SystemClock
+from ganger.runtime.entropy import SystemEntropy
 
 SUFFIX: Final = "coordination"
 _KNOWN: Final = (
@@ -30,6 +35,17 @@ async def open_backend(settings: Settings, clock: Clock, entropy: Entropy) -> As
         yield backend
     finally:
         await backend.close()
+
+
+@asynccontextmanager
+async def open_coordination(store: str | None = None) -> AsyncIterator[Coordination]:
+    """What is coordinated over the store of this address, or over the one that the settings name."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    settings = load(Path.cwd(), store=store)
+    # Whoever names a store means that one, whatever the settings say of coordination.
+    chosen = settings if store is None else msgspec.structs.replace(settings, coordination=store)
+    async with open_backend(chosen, clock, entropy) as backend:
+        yield Coordination(backend, clock, entropy)
 
 
 def find_documents(address: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The door: everything that is coordinated over one backend, by name."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -44,6 +45,10 @@ class Coordination:
 
     def cluster(self, name: str = DEFAULT_CLUSTER, *, ttl: int = DEFAULT_TTL) -> "Cluster":
         return Cluster(self._room, names.check("cluster", name), ttl)
+
+    async def release_all(self) -> None:
+        """Give back whatever this process still holds: at the end, so that nobody waits for a ttl."""
+        await asyncio.gather(*(hold.release() for hold in list(self._room.holds)))
 
     async def list_leaders(self) -> Sequence[tuple[str, Reign]]:
         """All leaders that there are or were, by name."""

@@ -60,6 +60,8 @@ class Hold:
         self._document = document
         self._grant = grant
         self._told = ended
+        self._holds = room.holds
+        self._holds.add(self)
         self._keeper = asyncio.create_task(self._keep(), name=f"hold {name}")
 
     @property
@@ -195,6 +197,7 @@ class Hold:
         if self.reason is None:
             self.reason = reason
             self.ended.set()
+            self._holds.discard(self)
             self._told()
 
     async def abandon(self) -> None:

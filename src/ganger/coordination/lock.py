@@ -11,7 +11,7 @@ waiters in one process one contends and the others stand in line behind it.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 
@@ -178,7 +178,7 @@ class Lock:
 @asynccontextmanager
 async def keeping(hold: Hold) -> AsyncIterator[Hold]:
     """Run a block under a hold: it is cancelled when the lock is lost, which is then told as LockLost."""
-    guard = _Guard(hold)
+    guard = Guard(hold.name, hold.ended.wait())
     try:
         yield hold
     except asyncio.CancelledError:
@@ -192,17 +192,17 @@ async def keeping(hold: Hold) -> AsyncIterator[Hold]:
         hold.check()
 
 
-class _Guard:
-    """Cancels the task that made it when the lock is lost."""
+class Guard:
+    """Cancels the task that made it when a lock has ended."""
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, name: str, ended: Awaitable[object]) -> None:
         self.struck = False
         self._task = asyncio.current_task()
         self._cancelling = 0 if self._task is None else self._task.cancelling()
-        self._watch = asyncio.create_task(self._strike(hold), name=f"guard {hold.name}")
+        self._watch = asyncio.create_task(self._strike(ended), name=f"guard {name}")
 
-    async def _strike(self, hold: Hold) -> None:
-        await hold.ended.wait()
+    async def _strike(self, ended: Awaitable[object]) -> None:
+        await ended
         self.struck = True
         if self._task is not None:
             self._task.cancel()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from ganger.coordination.backend import Backend
@@ -47,15 +47,20 @@ class Turns:
             del self._turns[name]
 
 
+class Releasable(Protocol):
+    async def release(self) -> None: ...
+
+
 class Room(NamedTuple):
-    """A backend, the time, chance, what was seen of others' locks, and who of this process is next."""
+    """A backend, the time, chance, what was seen of others' locks, who of this process is next, and what it holds."""
 
     backend: Backend
     clock: Clock
     entropy: Entropy
     sights: Sights
     turns: Turns
+    holds: "set[Releasable]"
 
     @classmethod
     def of(cls, backend: Backend, clock: Clock, entropy: Entropy) -> "Room":
-        return cls(backend, clock, entropy, Sights(), Turns())
+        return cls(backend, clock, entropy, Sights(), Turns(), set())

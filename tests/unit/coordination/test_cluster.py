@@ -134,7 +134,7 @@ def test_who_leads_can_be_asked() -> None:
     tell(story)
 
 
-def test_the_list_of_nodes_is_as_the_seed_shows_it() -> None:
+def test_the_list_of_nodes_has_tokens_and_workers() -> None:
     async def story(world: World) -> None:
         cluster = world.process()[0].cluster("etl", ttl=TTL)
         first, second = cluster.join(5, "first"), cluster.join(3, "second")

@@ -85,7 +85,7 @@ def test_a_document_that_somebody_spoilt_is_named(document: dict[str, Any]) -> N
         read_lease("lock/a", document)
 
 
-def test_a_lease_is_read_as_the_seed_shows_it() -> None:
+def test_a_lease_is_read_as_it_was_written() -> None:
     assert read_lease("x", {"holder": "a", "expire": 1515527529288}) == Lease("a", 1515527529288)
     assert read_lease("x", None) == FREE
 

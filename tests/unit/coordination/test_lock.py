@@ -15,7 +15,7 @@ from tests.unit.coordination.world import World, pass_time, tell
 TTL = 1_000
 
 
-def test_the_document_is_as_the_seed_shows_it() -> None:
+def test_a_lock_is_a_document_with_holder_and_expire() -> None:
     async def story(world: World) -> None:
         one, _ = world.process()
         hold = await one.lock("a", ttl=TTL).acquire()
