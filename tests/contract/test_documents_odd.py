@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.request import Request, urlopen
 
+import apsw
 import pytest
 
 from ganger.assembly.coordination import find_documents, open_backend
@@ -20,9 +22,11 @@ from ganger.coordination.backend import Backend, Version
 from ganger.coordination.backends import file as files
 from ganger.coordination.backends.file import FileBackend
 from ganger.coordination.backends.mongodb import COLLECTION
+from ganger.coordination.backends.sqlite import SqliteBackend
 from ganger.core.errors import (
     BadDocument,
     BadInput,
+    ForkedHandle,
     StaleVersion,
     StoreClosed,
     StoreFull,
@@ -33,7 +37,7 @@ from ganger.core.errors import (
     StoreReplaced,
     StoreUnavailable,
 )
-from ganger.databases.sqlite import LocalHost
+from ganger.databases.sqlite import LocalHost, connecting
 from ganger.runtime.clock import SystemClock
 from ganger.runtime.entropy import SystemEntropy
 from ganger.testing.contracts.documents import LOCK, DocumentStand
@@ -171,6 +175,69 @@ def test_the_password_of_an_address_is_not_shown() -> None:
 async def open_once(address: str) -> None:
     async with open_backend(Settings(store=address), CLOCK, ENTROPY):
         pass
+
+
+# SQLite
+
+
+def test_a_sqlite_file_that_can_not_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreOnNetworkFilesystem):
+        asyncio.run(SqliteBackend.open(tmp_path / "a.db", CLOCK, Networked()))
+    with pytest.raises(StoreMissingFolder):
+        asyncio.run(SqliteBackend.open(tmp_path / "none" / "a.db", CLOCK))
+    with closing(apsw.Connection(str(tmp_path / "theirs.db"))) as theirs:
+        theirs.execute("CREATE TABLE customer (name text)")
+    with pytest.raises(StoreNotADatabase, match="another program"):
+        asyncio.run(SqliteBackend.open(tmp_path / "theirs.db", CLOCK))
+    (tmp_path / "text").write_text("no database at all, but long enough to be looked at" * 40)
+    with pytest.raises(StoreNotADatabase):
+        asyncio.run(SqliteBackend.open(tmp_path / "text", CLOCK))
+
+
+def test_a_writer_that_is_stopped_in_its_transaction_is_told_to_others_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE", 200)
+
+    async def check(stand: DocumentStand) -> None:
+        backend = await stand.open()
+        written = await backend.write("lock/a", LOCK, None)
+        with closing(apsw.Connection(str(tmp_path / "tasks.db-coordination"))) as stopped:
+            stopped.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnavailable):
+                await backend.write("lock/a", {}, written.version)
+            assert (await backend.read("lock/a")).document == LOCK
+            stopped.execute("ROLLBACK")
+        await backend.write("lock/a", {}, written.version)
+
+    run_stand(f"sqlite:{tmp_path / 'tasks.db'}", check)
+
+
+def test_a_spoilt_body_in_sqlite_is_named_and_left_out_of_lists(tmp_path: Path) -> None:
+    async def check(stand: DocumentStand) -> None:
+        backend = await stand.open()
+        await backend.write("lock/a", LOCK, None)
+        await backend.write("lock/b", LOCK, None)
+        with closing(apsw.Connection(str(tmp_path / "tasks.db-coordination"))) as theirs:
+            theirs.execute("UPDATE document SET body = 'spoilt' WHERE name = 'lock/a'")
+
+        with pytest.raises(BadDocument, match="lock/a"):
+            await backend.read("lock/a")
+        assert [entry.name for entry in (await backend.list("lock/", ["expire"])).entries] == ["lock/b"]
+
+    run_stand(f"sqlite:{tmp_path / 'tasks.db'}", check)
+
+
+def test_a_handle_on_sqlite_is_not_used_by_a_forked_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(stand: DocumentStand) -> None:
+        backend = await stand.open()
+        pid = os.getpid()
+        monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+        with pytest.raises(ForkedHandle):
+            await backend.read("lock/a")
+        monkeypatch.undo()
+
+    run_stand(f"sqlite:{tmp_path / 'tasks.db'}", check)
 
 
 # PostgreSQL

@@ -114,9 +114,9 @@ class AppLock:
         return self._held().epoch
 
     @property
-    def token(self) -> str:
-        """Who holds it, as the document says."""
-        return self._held().token
+    def holder(self) -> str:
+        """Who holds it, as the document says: a random name, and no secret."""
+        return self._held().holder
 
     @property
     def is_held(self) -> bool:

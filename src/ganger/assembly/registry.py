@@ -139,7 +139,7 @@ async def open_documents(scheme: str, address: str, clock: Clock, entropy: Entro
         case "sqlite":
             from ganger.coordination.backends.sqlite import SqliteBackend
 
-            return await SqliteBackend.open(Path(address), clock, entropy)
+            return await SqliteBackend.open(Path(address), clock)
         case "postgresql":
             with _needing_driver():
                 from ganger.coordination.backends.postgres import PostgresBackend

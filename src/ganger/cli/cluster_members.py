@@ -28,7 +28,7 @@ def members(store: str | None, as_json: bool, cluster: str) -> None:
         for member in found:
             print_json(member)
     elif found:
-        rows = [(one["token"], str(one["workers"]), str(one["partitions"]), say_time(one["expire"])) for one in found]
+        rows = [(one["member"], str(one["workers"]), str(one["partitions"]), say_time(one["expire"])) for one in found]
         print_table(COLUMNS, rows)
     else:
         tell(f"the cluster {cluster!r} has no members")
@@ -52,6 +52,6 @@ async def _list(coordination: "Coordination", name: str) -> list[dict[str, Any]]
     own = await coordination.backend.list(cluster.members.prefix, ["expire"])
     expire = {entry.name.removeprefix(cluster.members.prefix): entry.fields.get("expire") for entry in own.entries}
     return [
-        {**member._asdict(), "partitions": held[member.token], "expire": expire.get(member.token)}
+        {"member": member.id, "workers": member.workers, "partitions": held[member.id], "expire": expire.get(member.id)}
         for member in await cluster.members.list()
     ]

@@ -10,7 +10,7 @@ from ganger.coordination.lease import DEFAULT_TTL, check_terms
 from ganger.coordination.lock import Lock
 from ganger.coordination.membership import Member, Members, Presence
 from ganger.coordination.partitions import Partitions
-from ganger.coordination.room import Room, make_token
+from ganger.coordination.room import Room, make_holder
 from ganger.coordination.semaphore import Semaphore
 from ganger.core import names
 from ganger.core.clock import Clock, Entropy
@@ -71,9 +71,9 @@ class Cluster:
         self._room = room
         self._configuration = f"configuration/{name}"
 
-    def join(self, workers: int, token: str | None = None) -> Presence:
+    def join(self, workers: int, id: str | None = None) -> Presence:
         """A service that keeps a member with so many workers in the list."""
-        return Presence(self.members, Member(token or make_token(self._room.entropy), workers), self.terms)
+        return Presence(self.members, Member(id or make_holder(self._room.entropy), workers), self.terms)
 
     async def tidy(self) -> Sequence[str]:
         """For the leader: remove members that have timed out, and partitions that are done."""

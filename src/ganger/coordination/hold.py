@@ -65,7 +65,8 @@ class Hold:
         self._keeper = asyncio.create_task(self._keep(), name=f"hold {name}")
 
     @property
-    def token(self) -> str:
+    def holder(self) -> str:
+        """Who holds it, as the document says: a name, and no secret."""
         return str(self._document["holder"])
 
     @property
@@ -191,7 +192,7 @@ class Hold:
             lease = read_lease(self.name, document)
         except GangerError:
             return False
-        return lease.holder == self.token and lease.expire > 0
+        return lease.holder == self.holder and lease.expire > 0
 
     def _end(self, reason: Ended) -> None:
         if self.reason is None:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from ganger.coordination.backend import Document, Reading, check_name
 from ganger.coordination.hold import Grant, Hold
 from ganger.coordination.lease import Terms, find_wait, read_lease
-from ganger.coordination.room import Room, make_token
+from ganger.coordination.room import Room, make_holder
 from ganger.core.clock import Moment
 from ganger.core.errors import LockBusy, StaleVersion, StoreError
 
@@ -40,13 +40,13 @@ def _no_turn() -> None:
 
 
 class Lock:
-    """A lock by the name of its document. Each acquisition has a token of its own, unless `token` names its holder."""
+    """A lock by the name of its document. Each acquisition has a name of its own, unless `holder` says who it is."""
 
-    def __init__(self, room: Room, name: str, terms: Terms, token: str | None = None) -> None:
+    def __init__(self, room: Room, name: str, terms: Terms, holder: str | None = None) -> None:
         self.name = check_name(name)
         self.terms = terms
         self._room = room
-        self._token = token
+        self._holder = holder
 
     async def look(self) -> Reading:
         """The document as it is; BadDocument if it is none of a lock."""
@@ -67,19 +67,19 @@ class Lock:
             return Busy(wait, lease.holder, lease.expire)
         sent = room.clock.now()
         expire = reading.at + (sent - asked) + self.terms.ttl
-        token = self._token or make_token(room.entropy)
-        document: Document = {**(reading.document or fill or {}), "holder": token, "expire": expire}
+        holder = self._holder or make_holder(room.entropy)
+        document: Document = {**(reading.document or fill or {}), "holder": holder, "expire": expire}
         try:
             written = await room.backend.write(self.name, document, reading.version)
         except StaleVersion:
             return Busy(1 + round(_AT_ONCE * room.entropy.uniform()))
         except StoreError as error:
-            document, grant = await self._find_own(token, sent, error)
+            document, grant = await self._find_own(holder, sent, error)
         else:
             grant = Grant(written.version, sent, written.at)
         return Hold(room, self.name, self.terms, document=document, grant=grant, ended=give_on)
 
-    async def _find_own(self, token: str, sent: Moment, error: StoreError) -> tuple[Document, Grant]:
+    async def _find_own(self, holder: str, sent: Moment, error: StoreError) -> tuple[Document, Grant]:
         """Nobody knows whether the lock was taken: find out within its trusted time, or raise the error.
 
         What has our token was written by us. A read may be old, so the lock is taken again: that is the acquisition.
@@ -88,7 +88,7 @@ class Lock:
         while (left := deadline - room.clock.now()) > 0:
             try:
                 async with asyncio.timeout(left / 1_000):
-                    found = await self._take_again(token)
+                    found = await self._take_again(holder)
             except (StaleVersion, TimeoutError):
                 break
             except StoreError:
@@ -99,10 +99,10 @@ class Lock:
             return found
         raise error
 
-    async def _take_again(self, token: str) -> tuple[Document, Grant] | None:
+    async def _take_again(self, holder: str) -> tuple[Document, Grant] | None:
         room, asked = self._room, self._room.clock.now()
         found = await room.backend.read(self.name)
-        if found.document is None or read_lease(self.name, found.document).holder != token:
+        if found.document is None or read_lease(self.name, found.document).holder != holder:
             return None
         sent = room.clock.now()
         document = {**found.document, "expire": found.at + (sent - asked) + self.terms.ttl}

@@ -29,9 +29,9 @@ _TRIES: Final = 200
 
 
 class Member(NamedTuple):
-    """A node: its token, and how many tasks it works on at once."""
+    """A node: by which token it is known, which is no secret, and how many tasks it works on at once."""
 
-    token: str
+    id: str
     workers: int
 
 
@@ -73,30 +73,30 @@ class Members:
             members = read_members(self.name, reading.document)
             if member in members:
                 return members.index(member)
-            await self._put([*(one for one in members if one.token != member.token), member], reading)
+            await self._put([*(one for one in members if one.id != member.id), member], reading)
         raise StaleVersion(f"the list {self.name!r} changes all the time: try again", name=self.name)
 
-    async def remove(self, tokens: Sequence[str]) -> None:
+    async def remove(self, ids: Sequence[str]) -> None:
         """See that none of these is in the list."""
         for _ in range(_TRIES):
             reading = await self._room.backend.read(self.name)
             members = read_members(self.name, reading.document)
-            kept = [member for member in members if member.token not in tokens]
+            kept = [member for member in members if member.id not in ids]
             if len(kept) == len(members):
                 return
             await self._put(kept, reading)
 
     async def _put(self, members: Sequence[Member], reading: Reading) -> None:
         """Write the list, if it is as it was read; else let others have theirs."""
-        nodes = [{"token": member.token, "workers": member.workers} for member in members]
+        nodes = [{"token": member.id, "workers": member.workers} for member in members]
         try:
             await self._room.backend.write(self.name, {**(reading.document or {}), "nodes": nodes}, reading.version)
         except StaleVersion:
             await asyncio.sleep(0.02 * self._room.entropy.uniform())
 
-    def own(self, token: str) -> Lock:
+    def own(self, id: str) -> Lock:
         """The document of a member of ours, as a lock that it holds."""
-        return Lock(self._room, f"{self.prefix}{token}", self._terms, token)
+        return Lock(self._room, f"{self.prefix}{id}", self._terms, id)
 
     async def tidy(self, partitions: Listing) -> Sequence[str]:
         """For the leader: remove those that have timed out, given the `holder` and `expire` of all partitions."""
@@ -104,28 +104,28 @@ class Members:
         late, there = _judge_holders(own), _judge_holders(partitions)
         gone = []
         for member in await self.list():
-            seen = [judged[member.token] for judged in (late, there) if member.token in judged]
+            seen = [judged[member.id] for judged in (late, there) if member.id in judged]
             # One sign of life is enough to be left alone.
-            if seen and all(sign.late for sign in seen) and self._is_sure(member.token, seen):
-                gone.append(member.token)
+            if seen and all(sign.late for sign in seen) and self._is_sure(member.id, seen):
+                gone.append(member.id)
         await self.remove(gone)
         await self._forget(own, gone)
         return gone
 
-    def _is_sure(self, token: str, mark: object) -> bool:
+    def _is_sure(self, id: str, mark: object) -> bool:
         """Has the very same been seen for a ttl?"""
         now = self._room.clock.now()
-        known, since = self._doubts.get(token, (None, now))
+        known, since = self._doubts.get(id, (None, now))
         if known != mark:
             since = now
-        self._doubts[token] = (mark, since)
+        self._doubts[id] = (mark, since)
         return now - since >= self._terms.ttl
 
-    async def _forget(self, own: Listing, tokens: Sequence[str]) -> None:
+    async def _forget(self, own: Listing, ids: Sequence[str]) -> None:
         for entry in own.entries:
-            token = entry.name.removeprefix(self.prefix)
-            if token in tokens:
-                self._doubts.pop(token, None)
+            id = entry.name.removeprefix(self.prefix)
+            if id in ids:
+                self._doubts.pop(id, None)
                 # Whoever has come back meanwhile has written it.
                 try:
                     await self._room.backend.delete(entry.name, entry.version)
@@ -158,7 +158,7 @@ class Presence(Service):
     """Keeps a member in the list as long as it lives, and leaves well when it is drained or stopped."""
 
     def __init__(self, members: Members, member: Member, terms: Terms, telemetry: Telemetry = SILENT) -> None:
-        super().__init__(f"presence {member.token}", telemetry=telemetry)
+        super().__init__(f"presence {member.id}", telemetry=telemetry)
         self.position = 0
         self.ready = asyncio.Event()
         self._members = members
@@ -167,7 +167,7 @@ class Presence(Service):
         self._hold: Hold | None = None
 
     async def run(self) -> None:
-        lock = self._members.own(self._member.token)
+        lock = self._members.own(self._member.id)
         try:
             while not self.draining.is_set():
                 if self._hold is None or not self._hold.is_trusted:
@@ -190,7 +190,7 @@ class Presence(Service):
         if self._hold is not None:
             await self._hold.release()
             with contextlib.suppress(GangerError):
-                await self._members.remove([self._member.token])
+                await self._members.remove([self._member.id])
 
     def check(self) -> None:
         """Raise LockLost if others may think that this member is gone."""

@@ -126,7 +126,7 @@ class Partitions:
                 removed.append(entry.name.removeprefix(self.prefix))
         return removed
 
-    async def take(self, token: str, spare: int, position: int, members: int) -> list[Work]:
+    async def take(self, holder: str, spare: int, position: int, members: int) -> list[Work]:
         """For a follower: take as many free partitions as it has spare workers, beginning at its own place."""
         listing = await self.look()
         self._note(listing)
@@ -136,7 +136,7 @@ class Partitions:
         for partition in (*free[start:], *free[:start]):
             if len(taken) >= spare:
                 break
-            if (work := await self._try(partition.name, token)) is not None:
+            if (work := await self._try(partition.name, holder)) is not None:
                 taken.append(work)
                 await asyncio.sleep(_PAUSE * self._room.entropy.uniform())
         return taken
@@ -151,8 +151,8 @@ class Partitions:
                 continue
             self._room.sights.see(entry.name, entry.version, lease, listing.at, now)
 
-    async def _try(self, name: str, token: str) -> Work | None:
-        lock = Lock(self._room, f"{self.prefix}{name}", self._terms, token)
+    async def _try(self, name: str, holder: str) -> Work | None:
+        lock = Lock(self._room, f"{self.prefix}{name}", self._terms, holder)
         reading = await lock.look()
         if reading.document is None or read_state(lock.name, reading.document) != State.OUTSTANDING:
             return None

@@ -10,8 +10,8 @@ from ganger.coordination.lease import Sights
 from ganger.core.clock import Clock, Entropy
 
 
-def make_token(entropy: Entropy) -> str:
-    """A random UUID."""
+def make_holder(entropy: Entropy) -> str:
+    """A name for a holder: a random UUID."""
     return str(UUID(bytes=entropy.token(16), version=4))
 
 

@@ -29,7 +29,7 @@ def test_a_lock_is_held_in_a_block(place: str, request: pytest.FixtureRequest, t
             lock.check()
         with other.lock("a", wait=5) as again:
             assert again.epoch > first
-            assert again.token
+            assert again.holder
 
         with app.semaphore("s", 2, wait=0), other.semaphore("s", 2, wait=0), pytest.raises(LockBusy):
             other.semaphore("s", 2, wait=0).acquire()

@@ -154,7 +154,7 @@ def test_members_are_listed(tmp_path: Path) -> None:
 
     def look() -> None:
         (line,) = console.lines("members", "etl", "--json")
-        assert (line["token"], line["workers"], line["partitions"]) == ("first", 3, 1)
+        assert (line["member"], line["workers"], line["partitions"]) == ("first", 3, 1)
         assert "first" in console.out("members", "etl")
 
     asyncio.run(join(look))

@@ -125,7 +125,7 @@ def test_who_leads_can_be_asked() -> None:
         assert (await one.find_leader("upkeep")).holder == ""
         hold = await one.leader("upkeep", ttl=TTL).acquire()
 
-        assert (await one.find_leader("upkeep")).holder == hold.token
+        assert (await one.find_leader("upkeep")).holder == hold.holder
         assert [name for name, _ in await one.list_leaders()] == ["upkeep"]
         await hold.abandon()
         await pass_time(world.clock, 2 * TTL)
@@ -210,7 +210,7 @@ def test_the_leader_removes_those_that_timed_out_and_nobody_else() -> None:
             gone += await leader.tidy()
             await pass_time(world.clock, 100)
         assert gone == ["dead"]
-        assert [member.token for member in await leader.members.list()] == ["alive", "foreign"]
+        assert [member.id for member in await leader.members.list()] == ["alive", "foreign"]
         assert (await world.backend.read("member/etl/dead")).document is None
         await presences[1].stop()
 
@@ -377,8 +377,8 @@ class Node:
     def __init__(self, world: World, done: Counter[str], log: Log, number: int) -> None:
         process, self.wire = world.process()
         self.cluster: Cluster = process.cluster("etl", ttl=TTL)
-        self.token = f"node-{number}"
-        self.presence = self.cluster.join(2, self.token)
+        self.id = f"node-{number}"
+        self.presence = self.cluster.join(2, self.id)
         self.candidate = process.candidate("etl", self._lead, ttl=TTL)
         self._world, self._done, self._log = world, done, log
         self._loop: asyncio.Task[None] | None = None
@@ -409,7 +409,7 @@ class Node:
         while True:
             try:
                 members = len(await self.cluster.members.list())
-                for work in await self.cluster.partitions.take(self.token, 2, self.presence.position, members):
+                for work in await self.cluster.partitions.take(self.id, 2, self.presence.position, members):
                     await self._work(work)
             except StoreUnavailable:
                 pass
@@ -442,8 +442,8 @@ def test_a_hundred_members_with_random_deaths_do_all_the_work_under_one_leader()
                 await pass_time(world.clock, 1_000)
         await pass_time(world.clock, 5 * TTL)
 
-        listed = {member.token for member in await maker.members.list()}
-        assert listed == {node.token for node in alive}
+        listed = {member.id for member in await maker.members.list()}
+        assert listed == {node.id for node in alive}
         log.check()
         assert len(log.reigns) >= 1
         for node in alive:

@@ -1,8 +1,8 @@
-"""The contract over a shared file: its owner makes every change, with those of other callers in one commit."""
+"""The contract over a file that every process writes by itself, in one short transaction for each change."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ganger.coordination.backend import (
     Capabilities,
@@ -18,16 +18,9 @@ from ganger.coordination.backend import (
     encode,
     stale_version,
 )
-from ganger.core.clock import Clock, Entropy
-from ganger.databases.sqlite import (
-    Connection,
-    Host,
-    Operation,
-    Session,
-    SharedFile,
-    load_migrations,
-    load_queries,
-)
+from ganger.core.clock import Clock
+from ganger.databases.sqlite import Connection, Host, load_migrations, load_queries
+from ganger.databases.sqlite.joint import JointFile
 
 APPLICATION: Final = "ganger-coordination"
 BEHIND_ALL: Final = "\U0010ffff"
@@ -35,69 +28,18 @@ BEHIND_ALL: Final = "\U0010ffff"
 _Q: Final = load_queries("ganger.coordination.backends.sqlite", "queries")
 
 
-class Put(NamedTuple):
-    """A write, as it travels to the owner; without a version it makes the document."""
-
-    name: str
-    body: str
-    version: Version | None
-
-
-class Removal(NamedTuple):
-    name: str
-    version: Version
-
-
-class Answer(NamedTuple):
-    version: Version
-    at: int
-
-
-def _put(session: Session, put: Put) -> Answer:
-    if put.version is None:
-        term: int = session.connection.execute(_Q["term_next"]).get
-        version = Version(term, 1)
-        made = session.connection.execute(_Q["make"], (put.name, term, put.body)).fetchall()
-    else:
-        version = put.version._replace(number=put.version.number + 1)
-        made = session.connection.execute(_Q["replace"], (put.name, *put.version, put.body)).fetchall()
-    if not made:
-        raise stale_version(put.name)
-    session.wake(put.name)
-    return Answer(version, session.wall)
-
-
-def _remove(session: Session, removal: Removal) -> None:
-    if not session.connection.execute(_Q["remove"], (removal.name, *removal.version)).fetchall():
-        raise stale_version(removal.name)
-    session.wake(removal.name)
-
-
-OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
-    Operation("put", Put, Answer, _put),
-    Operation("remove", Removal, None, _remove),
-)
-
-
 class SqliteBackend:
     """`Backend` over one file; the processes of the machine share it."""
 
-    def __init__(self, file: SharedFile, clock: Clock) -> None:
+    def __init__(self, file: JointFile, clock: Clock) -> None:
         self._file = file
         self._clock = clock
 
     @classmethod
-    async def open(cls, path: Path, clock: Clock, entropy: Entropy, host: Host | None = None) -> "SqliteBackend":
-        """The documents in this file, which is made if it is not there. Raises as `SharedFile.open` does."""
-        file = await SharedFile.open(
-            path,
-            operations=OPERATIONS,
-            migrations=load_migrations("ganger.coordination.backends.sqlite", "migrations"),
-            clock=clock,
-            entropy=entropy,
-            application=APPLICATION,
-            host=host,
-        )
+    async def open(cls, path: Path, clock: Clock, host: Host | None = None) -> "SqliteBackend":
+        """The documents in this file, which is made if it is not there. Raises as `JointFile.open` does."""
+        migrations = load_migrations("ganger.coordination.backends.sqlite", "migrations")
+        file = await JointFile.open(path, migrations=migrations, clock=clock, application=APPLICATION, host=host)
         return cls(file, clock)
 
     @property
@@ -105,7 +47,8 @@ class SqliteBackend:
         return Capabilities(notifies=True)
 
     async def read(self, name: str) -> Reading:
-        rows = await self._file.read(lambda connection: _read(connection, check_name(name)))
+        check_name(name)
+        rows = await self._file.read(lambda connection: _read(connection, name))
         at = self._clock.wall()
         if not rows:
             return Reading(None, None, at)
@@ -113,11 +56,14 @@ class SqliteBackend:
         return Reading(decode(body, name), Version(term, number), at)
 
     async def write(self, name: str, document: Document, version: Version | None) -> Written:
-        answer = await self._file.call("put", Put(check_name(name), encode(document).decode(), version))
-        return Written(*answer)
+        body = encode(document).decode()
+        check_name(name)
+        given = await self._file.change(lambda connection: _put(connection, name, body, version))
+        return Written(given, self._clock.wall())
 
     async def delete(self, name: str, version: Version) -> None:
-        await self._file.call("remove", Removal(check_name(name), version))
+        check_name(name)
+        await self._file.change(lambda connection: _remove(connection, name, version))
 
     async def list(self, prefix: str, fields: Sequence[str]) -> Listing:
         wanted = str(list(check_fields(fields))).replace("'", '"')
@@ -130,6 +76,24 @@ class SqliteBackend:
 
     async def close(self) -> None:
         await self._file.close()
+
+
+def _put(connection: Connection, name: str, body: str, version: Version | None) -> Version:
+    if version is None:
+        term: int = connection.execute(_Q["term_next"]).get
+        given = Version(term, 1)
+        made = connection.execute(_Q["make"], (name, term, body)).fetchall()
+    else:
+        given = version._replace(number=version.number + 1)
+        made = connection.execute(_Q["replace"], (name, *version, body)).fetchall()
+    if not made:
+        raise stale_version(name)
+    return given
+
+
+def _remove(connection: Connection, name: str, version: Version) -> None:
+    if not connection.execute(_Q["remove"], (name, *version)).fetchall():
+        raise stale_version(name)
 
 
 def _read(connection: Connection, name: str) -> list[Any]:
