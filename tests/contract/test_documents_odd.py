@@ -71,6 +71,15 @@ def test_a_folder_that_can_not_be_is_refused(tmp_path: Path) -> None:
         asyncio.run(FileBackend.open(tmp_path / "file", CLOCK, ENTROPY))
 
 
+def test_a_new_folder_is_private_and_one_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o775)
+    for folder, mode in (("theirs", 0o775), ("new", 0o700)):
+        asyncio.run(FileBackend.open(tmp_path / folder, CLOCK, ENTROPY))
+
+        assert (tmp_path / folder).stat().st_mode & 0o777 == mode
+
+
 def test_a_file_that_somebody_edited_is_named_and_left_alone(tmp_path: Path) -> None:
     async def check(stand: DocumentStand) -> None:
         backend = await stand.open()

@@ -67,6 +67,8 @@ class Candidate(Service):
         finally:
             leaving.cancel()
             electing.cancel()
+            # Whatever it was at has ended before anybody else uses the store.
+            await asyncio.wait([electing])
 
     async def _serve(self, hold: Hold) -> None:
         """Do the duty, until it is done or the service is drained."""

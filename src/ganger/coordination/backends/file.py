@@ -95,8 +95,8 @@ class FileBackend:
             raise StoreNotADatabase(f"{folder} is no folder: name another", path=str(folder))
         if not folder.exists():
             refuse_place(Place(folder), host)
-        with translated(f"make the folder {folder}"):
-            make_private(folder)
+            with translated(f"make the folder {folder}"):
+                make_private(folder)
         refuse_place(Place(folder / _TERMS), host)
         backend = cls(folder, clock, entropy)
         backend._sweep()

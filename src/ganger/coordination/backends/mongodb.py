@@ -26,7 +26,7 @@ from ganger.databases.mongo.versioned import Found, VersionedCollection
 
 COLLECTION: Final = "ganger_coordination"
 _BEHIND_ALL: Final = "\U0010ffff"
-_LOOK: Final = 200
+_LOOK: Final = 50
 
 
 class MongoBackend:
