@@ -1,106 +1,77 @@
-"""A command that runs under a lock: started when the lock is held, killed with all that it has started when it is lost.
-
-Everything below this process stays below it (it is their subreaper), so that nothing of the command gets away from a
-lock that is lost. If this process is killed, the command is killed with it; what that has started may go on.
-"""
+"""A command under a lock, seen from the process that holds the lock: the keeper is told how long to trust it."""
 
 import asyncio
-import ctypes
-import errno
-import os
+import json
 import signal
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ganger.cli.printing import tell
 from ganger.core.errors import BadInput
 
 if TYPE_CHECKING:
+    import socket
+
     from ganger.coordination.hold import Hold
 
 LOST_EXIT: Final = 75
 """Try again: the lock was lost while the command ran."""
 NOT_STARTED_EXIT: Final = 69
-_DEATH_SIGNAL: Final = 1
-_SIGNALLED: Final = 128
-_LINUX: Final = sys.platform == "linux"
+_PULSE: Final = 0.05
 
 
-async def run_under(hold: "Hold", command: Sequence[str]) -> int:
-    """Run the command and give the lock back; its exit code, 128 + n if signal n ended it, or 75 if the lock was
-    lost."""
-    running: list[asyncio.subprocess.Process] = []
+async def run_under(hold: "Hold", command: Sequence[str], link: "socket.socket") -> int:
+    """Have the keeper run the command, and give the lock back.
+
+    The command's exit code, 128 + n if signal n ended it, 69 if it could not be run, 75 if the lock was lost.
+    """
+    from ganger.assembly.settings import find_surroundings
+
+    reader, writer = await asyncio.open_connection(sock=link)
     loop = asyncio.get_running_loop()
     # A terminal sends Ctrl-C to the command as well: what becomes of that is the command's own affair.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
-    loop.add_signal_handler(signal.SIGTERM, lambda: _end(running, signal.SIGTERM))
+    loop.add_signal_handler(signal.SIGTERM, lambda: _send(writer, {"signal": signal.SIGTERM}))
+    told = {"GANGER_LOCK": hold.name, "GANGER_EPOCH": str(hold.epoch)}
+    _send(writer, {"run": list(command), "environment": {**find_surroundings(), **told}, "trusted": hold.deadline})
+    pulse = asyncio.create_task(_beat(hold, writer), name="pulse of the keeper")
     try:
-        process = await _start(hold, command)
-        if process is None:
-            return NOT_STARTED_EXIT
-        running.append(process)
-        return await _watch(hold, process)
+        line = await reader.readline()
+        return _judge(hold, command, json.loads(line) if line else {"lost": True})
     finally:
+        pulse.cancel()
+        writer.close()
         await hold.release()
 
 
-async def _start(hold: "Hold", command: Sequence[str]) -> asyncio.subprocess.Process | None:
-    from ganger.assembly.settings import find_surroundings
-    from ganger.node.isolation import become_subreaper
-
-    if _LINUX:
-        become_subreaper()
-    told = {"GANGER_LOCK": hold.name, "GANGER_EPOCH": str(hold.epoch)}
-    try:
-        return await asyncio.create_subprocess_exec(
-            *command, env={**find_surroundings(), **told}, preexec_fn=_die_together() if _LINUX else None
-        )
-    except OSError as error:
-        said = error.strerror if error.errno != errno.ENOENT else "there is no such program"
-        tell(f"ganger: {command[0]} can not be run: {said}")
-        return None
+async def _beat(hold: "Hold", writer: asyncio.StreamWriter) -> None:
+    """Say until when the lock is trusted, whenever that has changed; at once when it is lost."""
+    said = hold.deadline
+    while hold.reason is None:
+        if hold.deadline != said:
+            said = hold.deadline
+            _send(writer, {"trusted": said})
+        try:
+            async with asyncio.timeout(_PULSE):
+                await hold.ended.wait()
+        except TimeoutError:
+            continue
+    _send(writer, {"trusted": 0})
 
 
-def _die_together() -> Callable[[], None]:
-    """Between fork and exec: have the kernel kill the command when this process dies."""
-    libc, parent = ctypes.CDLL(None), os.getpid()
-
-    def ask() -> None:
-        libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(_SIGNALLED + signal.SIGKILL)
-
-    return ask
+def _send(writer: asyncio.StreamWriter, said: Mapping[str, Any]) -> None:
+    writer.write(json.dumps(said).encode() + b"\n")
 
 
-async def _watch(hold: "Hold", process: asyncio.subprocess.Process) -> int:
-    ending, losing = asyncio.ensure_future(process.wait()), asyncio.ensure_future(hold.ended.wait())
-    await asyncio.wait([ending, losing], return_when=asyncio.FIRST_COMPLETED)
-    if not ending.done():
-        kill_all(process)
-        tell(f"ganger: the lock {hold.name!r} was lost, so the command was killed: {hold.reason}")
-        await ending
-        return LOST_EXIT
-    losing.cancel()
-    code = ending.result()
-    return code if code >= 0 else _SIGNALLED - code
-
-
-def kill_all(process: asyncio.subprocess.Process) -> None:
-    """Kill the command and whatever descends from it."""
-    if not _LINUX:
-        _end([process], signal.SIGKILL)
-        return
-    from ganger.node.guardian.tree import kill_tree, read_children
-
-    kill_tree(read_children(os.getpid()), os.getpid())
-
-
-def _end(running: Iterable[asyncio.subprocess.Process], number: signal.Signals) -> None:
-    for process in running:
-        if process.returncode is None:
-            process.send_signal(number)
+def _judge(hold: "Hold", command: Sequence[str], said: Mapping[str, Any]) -> int:
+    if "failed" in said:
+        tell(f"ganger: {command[0]} can not be run: {said['failed']}")
+        return NOT_STARTED_EXIT
+    if "code" in said:
+        return int(said["code"])
+    why = f": {hold.reason}" if hold.reason else ""
+    tell(f"ganger: the lock {hold.name!r} was lost, so the command was killed{why}")
+    return LOST_EXIT
 
 
 def check_command(command: Sequence[str]) -> None:

@@ -11,6 +11,8 @@ from ganger.cli.printing import print_json, print_table, tell
 from ganger.cli.words import say_time
 
 if TYPE_CHECKING:
+    import socket
+
     from ganger.coordination.election import Reign
 
 COLUMNS = ("LEADER", "HOLDER", "UNTIL")
@@ -31,7 +33,11 @@ def leader(store: str | None, as_json: bool, ttl: int, name: str | None, command
     import asyncio
 
     if name is not None and command:
-        sys.exit(asyncio.run(_lead(store, name, ttl, command)))
+        from ganger.cli.keeper import fork_keeper
+        from ganger.runtime.clock import SystemClock
+
+        with fork_keeper(SystemClock()) as link:
+            sys.exit(asyncio.run(_lead(store, name, command, ttl=ttl, link=link)))
     reigns = asyncio.run(_find(store, name))
     led = [(found, reign) for found, reign in reigns if reign.holder]
     if as_json:
@@ -54,10 +60,10 @@ async def _find(store: str | None, name: str | None) -> "list[tuple[str, Reign]]
         return [(name, await coordination.find_leader(name))]
 
 
-async def _lead(store: str | None, name: str, ttl: int, command: tuple[str, ...]) -> int:
+async def _lead(store: str | None, name: str, command: tuple[str, ...], *, ttl: int, link: "socket.socket") -> int:
     from ganger.assembly.coordination import open_coordination
     from ganger.cli.holding import run_under
 
     async with open_coordination(store) as coordination:
         hold = await coordination.leader(name, ttl=ttl).acquire(None, eager=False)
-        return await run_under(hold, command)
+        return await run_under(hold, command, link)

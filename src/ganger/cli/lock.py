@@ -1,12 +1,15 @@
 """`ganger lock`: run a command while no other machine runs one under the same name."""
 
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ganger.cli.opening import take_store
 from ganger.cli.words import read_duration
+
+if TYPE_CHECKING:
+    import socket
 
 BUSY_EXIT: Final = 1
 
@@ -54,12 +57,15 @@ def lock(store: str | None, **given: Any) -> None:
     import asyncio
 
     from ganger.cli.holding import check_command
+    from ganger.cli.keeper import fork_keeper
+    from ganger.runtime.clock import SystemClock
 
     check_command(given["command"])
-    sys.exit(asyncio.run(_run(store, given)))
+    with fork_keeper(SystemClock()) as link:
+        sys.exit(asyncio.run(_run(store, given, link)))
 
 
-async def _run(store: str | None, given: dict[str, Any]) -> int:
+async def _run(store: str | None, given: dict[str, Any], link: "socket.socket") -> int:
     from ganger.assembly.coordination import open_coordination
     from ganger.cli.holding import run_under
     from ganger.cli.printing import clean, tell
@@ -75,4 +81,4 @@ async def _run(store: str | None, given: dict[str, Any]) -> int:
         except LockBusy as error:
             tell(f"ganger: {clean(error.message)} [{error.code}]")
             return int(given["busy"])
-        return await run_under(hold, given["command"])
+        return await run_under(hold, given["command"], link)

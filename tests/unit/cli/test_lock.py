@@ -18,6 +18,7 @@ from ganger.assembly.coordination import open_coordination
 from tests.unit.cli.console import Console
 
 PATIENCE = 60.0
+SCRIPT = "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000 & echo in; wait' & wait"
 
 
 @pytest.fixture
@@ -81,16 +82,33 @@ def test_a_waiter_gets_the_lock_of_one_who_was_killed(address: str, holder: subp
     assert (waiting.returncode, out) == (0, "in\n"), err
 
 
-def test_a_command_dies_with_the_one_who_held_its_lock(address: str, holder: subprocess.Popen[str]) -> None:
-    (command,) = psutil.Process(holder.pid).children()
-    holder.kill()
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_all_of_a_command_ends_when_the_one_who_held_its_lock_is_killed_or_stopped(
+    address: str, how: signal.Signals
+) -> None:
+    process = start(address, "lock", "a", "--ttl", "1s", "--", "sh", "-c", SCRIPT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in\n"
+    descendants = psutil.Process(process.pid).children(recursive=True)
+    assert len(descendants) >= 5
+    process.send_signal(how)
+
+    _, alive = psutil.wait_procs(descendants[1:], PATIENCE)
+    process.kill()
+    process.communicate()
+    assert not alive
+
+
+def test_a_keeper_that_is_killed_takes_the_command_with_it(address: str, holder: subprocess.Popen[str]) -> None:
+    keeper, command = psutil.Process(holder.pid).children(recursive=True)
+    keeper.kill()
 
     command.wait(PATIENCE)
+    assert holder.wait(PATIENCE) == 75
 
 
 def test_all_of_a_command_is_killed_when_its_lock_is_lost(address: str, tmp_path: Path) -> None:
-    script = "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000 & echo in; wait' & wait"
-    process = start(address, "lock", "a", "--ttl", "1s", "--", "sh", "-c", script)
+    process = start(address, "lock", "a", "--ttl", "1s", "--", "sh", "-c", SCRIPT)
     assert process.stdout is not None
     assert process.stdout.readline() == "in\n"
     descendants = psutil.Process(process.pid).children(recursive=True)
