@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from ganger.assembly.location import fill_address
+from ganger.assembly.location import fill_address, is_served
 from ganger.assembly.registry import open_documents
 from ganger.assembly.settings import Settings, load
 from ganger.coordination.backend import Backend
@@ -28,9 +28,8 @@ _KNOWN: Final = (
 
 @asynccontextmanager
 async def open_backend(settings: Settings, clock: Clock, entropy: Entropy) -> AsyncIterator[Backend]:
-    """The documents of the store that the settings name, closed at the end."""
-    scheme, address = find_documents(fill_address(settings, settings.coordination or settings.store))
-    backend = await open_documents(scheme, address, clock, entropy)
+    """The documents that the settings name, closed at the end."""
+    backend = await open_documents(*find_documents(_choose_address(settings)), clock, entropy)
     try:
         yield backend
     finally:
@@ -42,10 +41,18 @@ async def open_coordination(store: str | None = None) -> AsyncIterator[Coordinat
     """What is coordinated over the store of this address, or over the one that the settings name."""
     clock, entropy = SystemClock(), SystemEntropy()
     settings = load(Path.cwd(), store=store)
-    # Whoever names a store means that one, whatever the settings say of coordination.
-    chosen = settings if store is None else msgspec.structs.replace(settings, coordination=store)
-    async with open_backend(chosen, clock, entropy) as backend:
+    if store is not None:
+        # Whoever names a store means that one, whatever the settings say of coordination.
+        settings = msgspec.structs.replace(settings, coordination="")
+    async with open_backend(settings, clock, entropy) as backend:
         yield Coordination(backend, clock, entropy)
+
+
+def _choose_address(settings: Settings) -> str:
+    """The password that is kept in a file is the store's, and goes nowhere else."""
+    if settings.coordination:
+        return settings.coordination
+    return fill_address(settings, settings.store) if is_served(settings) else settings.store
 
 
 def find_documents(address: str) -> tuple[str, str]:

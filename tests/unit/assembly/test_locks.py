@@ -143,6 +143,18 @@ def test_an_app_that_is_closed_gives_its_locks_back(tmp_path: Path) -> None:
         pass
 
 
+def test_the_setting_says_where_and_a_named_store_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "password").write_text("hush\n")
+    lines = ['coordination = "file:agreed"', 'store_password_file = "password"', 'store = "sqlite:tasks.db"']
+    (tmp_path / "ganger.toml").write_text("\n".join(lines))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    with Ganger() as app, app.lock("a"):
+        assert (tmp_path / "agreed" / "lock%2Fa.json").exists()
+    with Ganger(f"file:{tmp_path / 'named'}") as app, app.lock("a"):
+        assert (tmp_path / "named" / "lock%2Fa.json").exists()
+
+
 def test_misuse_is_told(tmp_path: Path) -> None:
     with Ganger(f"file:{tmp_path / 'documents'}") as app:
         lock = app.lock("a")
