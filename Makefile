@@ -16,7 +16,8 @@ FULL := GANGER_TEST_KILLS=10000 GANGER_TEST_STOPS=200 GANGER_TEST_DEATHS=200 GAN
   GANGER_TEST_STORED=1000000 GANGER_TEST_FLOOD=1024 GANGER_TEST_JOIN=1000000 GANGER_TEST_CONDITIONS=100000 \
   GANGER_TEST_RUDE=1000 GANGER_TEST_SILENT=10000 GANGER_TEST_OVERLOAD=60 GANGER_TEST_REQUESTS=50000 GANGER_TEST_CLAIMS=100000 GANGER_TEST_AWAY=60 \
   GANGER_TEST_STRANGERS=10000 GANGER_TEST_STRANGERS_SLEEP=0.05 GANGER_TEST_FLIPS=1000 GANGER_TEST_ORPHANS=200 \
-  GANGER_TEST_ROUNDS=100000 GANGER_TEST_ODD=2000 GANGER_TEST_HISTORY=1000000 GANGER_TEST_SOAK=1800
+  GANGER_TEST_ROUNDS=100000 GANGER_TEST_ODD=2000 GANGER_TEST_HISTORY=1000000 GANGER_TEST_SOAK=1800 \
+  GANGER_TEST_FAILOVERS=1000 GANGER_TEST_DOCUMENTS=200
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +31,8 @@ test: check ## run every check and every test (sets itself up)
 
 figures: .venv/.dev ## check the figures of reliability in their full sizes (takes hours)
 	$(FULL) $(PYTHON) -m pytest -q -s tests/chaos/test_random_kills.py tests/chaos/test_disk_faults.py \
-	  tests/chaos/test_disk_full.py tests/chaos/test_flips.py tests/system/test_dead_workers.py \
+	  tests/chaos/test_disk_full.py tests/chaos/test_flips.py tests/chaos/test_failovers.py \
+	  tests/model/test_documents_against_memory.py tests/system/test_dead_workers.py \
 	  tests/system/test_guardian_restarts.py tests/system/test_guardian_kills.py tests/system/test_kills.py \
 	  tests/system/test_orphans.py \
 	  tests/system/test_restart_many.py tests/system/test_output_flood.py tests/system/test_guardian_load.py \

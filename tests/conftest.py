@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers import mongo as mongod
+from tests.servers import opensearch as opensearch_server
 from tests.servers.mongo import MongoServer, RunningMongo
 from tests.servers.moto import MotoMissing, MotoServer
+from tests.servers.opensearch import OpenSearchServer, RunningElastic
 from tests.servers.postgres import RUNNING, Missing, PostgresServer, RunningServer
 
 # Properties are checked without a stopwatch, a busy machine is no reason to fail; and each time with the same examples,
@@ -24,7 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "unhurried"))
 # Where it is set nobody notices that something printed is kept in a buffer.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
-SERVERS: Final = frozenset({"postgres", "moto", "mongo", "mongo_replica"})
+SERVERS: Final = frozenset({"postgres", "moto", "mongo", "mongo_replica", "opensearch"})
 
 
 class OutOfTime(BaseException):
@@ -86,6 +88,25 @@ def moto() -> Iterator[MotoServer]:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"NOT TESTED on S3: {missing}")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[OpenSearchServer | RunningElastic]:
+    """An OpenSearch server. Without one a test is skipped at home, in so many words, and fails in CI."""
+    if url := os.environ.get(opensearch_server.RUNNING):
+        yield RunningElastic(url)
+        return
+    try:
+        server = OpenSearchServer(os.environ)
+    except opensearch_server.Missing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"NOT TESTED on OpenSearch: {missing}")
     try:
         server.start()
         yield server

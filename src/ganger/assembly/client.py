@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ganger.assembly.embedded import open_engine
 from ganger.assembly.location import locate
+from ganger.assembly.locks import TTL, AppLock, Locks
 from ganger.assembly.registry import open_inbox
 from ganger.assembly.settings import load
 from ganger.client.app import DEFAULT_NAME, App
@@ -29,6 +30,7 @@ from ganger.core.clock import Clock
 from ganger.core.errors import BadInput, QueueNotFound, TaskHeld, WrongStatus
 from ganger.core.graph import Edge, Join
 from ganger.core.ids import Position, QueueId, TaskId
+from ganger.core.span import Span
 from ganger.core.state import is_final
 from ganger.core.task import GATE, Kind, NewTask, Task
 from ganger.engine.declared import Declared, sync
@@ -231,11 +233,32 @@ class Ganger(App):
     def __init__(self, store: str | None = None, *, name: str = DEFAULT_NAME, upkeep: bool = True) -> None:
         super().__init__(ThreadBridge(lambda: open_transport(store, upkeep=upkeep)), name, check_schedule)
         self.store = store
+        self._locks = Locks(store)
 
     @property
     def file(self) -> Path | None:
         found = locate(load(Path.cwd(), store=self.store))
         return None if found is None else found.database
+
+    def lock(self, name: str, *, wait: Span | None = None, ttl: Span = TTL) -> AppLock:
+        """A lock that one program at a time holds, on whatever machine: `with app.lock("nightly") as lock:`.
+
+        See `assembly/locks.py` for what it can be asked. `wait` is how long to wait for it, None as long as it takes.
+        """
+        return self._locks.lock(name, wait, ttl)
+
+    def semaphore(self, name: str, slots: int, *, wait: Span | None = None, ttl: Span = TTL) -> AppLock:
+        """As `lock`, for so many programs at a time; all of them have to agree upon how many."""
+        return self._locks.semaphore(name, slots, wait, ttl)
+
+    def leader(self, name: str, *, wait: Span | None = None, ttl: Span = TTL) -> AppLock:
+        """As `lock`: its holder leads, as `ganger leader` shows, and who waits for it looks seldom."""
+        return self._locks.leader(name, wait, ttl)
+
+    def close(self) -> None:
+        """Let go of the store. The next use opens it again."""
+        self._locks.close()
+        super().close()
 
     def outbox_row(self, call: Call[Any]) -> Row:
         """The row to be inserted into the application's own outbox: see `client/outbox.py`."""

@@ -1,4 +1,4 @@
-"""From a URL to a part: the only file that names concrete stores and blobs.
+"""From a URL to a part: the only file that names concrete stores, blobs and places for versioned documents.
 
 What only some need, and what takes long to load, is loaded here when it is wanted.
 """
@@ -6,6 +6,7 @@ What only some need, and what takes long to load, is loaded here when it is want
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ganger.assembly.location import BUCKET, Location, fill_address, is_remote, locate_own
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ganger.assembly.remote.engine import RemoteEngine
     from ganger.assembly.remote.source import RemoteSource
     from ganger.client.inbox import Inbox
+    from ganger.coordination.backend import Backend
     from ganger.databases.mongo.collections import Collections
     from ganger.engine.stores.mongo import MongoStore
     from ganger.engine.stores.mongo.faces import MongoFaces
@@ -121,6 +123,35 @@ def load_exporter() -> "OpenTelemetry":
             raise
         raise BadInput("traces need OpenTelemetry: pip install 'ganger[otel]'", field="traces") from None
     return open_exporter()
+
+
+async def open_documents(scheme: str, address: str, clock: Clock, entropy: Entropy) -> "Backend":
+    """The versioned documents of this kind at this address; see `assembly/coordination.py`."""
+    match scheme:
+        case "memory":
+            from ganger.coordination.backends.memory import MemoryBackend
+
+            return MemoryBackend(clock)
+        case "file":
+            from ganger.coordination.backends.file import FileBackend
+
+            return await FileBackend.open(Path(address), clock, entropy)
+        case "sqlite":
+            from ganger.coordination.backends.sqlite import SqliteBackend
+
+            return await SqliteBackend.open(Path(address), clock)
+        case "postgresql":
+            with _needing_driver():
+                from ganger.coordination.backends.postgres import PostgresBackend
+            return await PostgresBackend.open(address, clock, entropy)
+        case "mongodb":
+            with _needing_mongo():
+                from ganger.coordination.backends.mongodb import MongoBackend
+            return await MongoBackend.open(address)
+        case _:
+            from ganger.coordination.backends.elasticsearch import ElasticBackend
+
+            return await ElasticBackend.open(address, clock)
 
 
 async def _open_blobs(settings: Settings, found: Location, clock: Clock, entropy: Entropy) -> Blobs:

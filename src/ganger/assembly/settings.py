@@ -31,6 +31,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the tasks are: `sqlite:<path>`, `postgresql://<user>@<host>/<database>`, `mongodb://<host>/<database>`,
     `memory:` for a store that ends with the process, or the address of a server, `http://host:port`."""
 
+    coordination: str = ""
+    """Where locks, leaders and members are kept: an address as that of a store, or `file:<folder>`, or
+    `elasticsearch+https://<host>:9200/<index>`; empty means beside the tasks."""
+
     store_password_file: str = ""
     """A file that has the password of the store's user, and nothing else: then the address needs none."""
 
@@ -235,6 +239,9 @@ def _relative_to(folder: Path, values: dict[str, Any]) -> dict[str, Any]:
     scheme, _, path = str(values.get("store", "")).partition(":")
     if scheme == "sqlite" and path and not Path(path).is_absolute():
         values["store"] = f"sqlite:{folder / path}"
+    scheme, _, path = str(values.get("coordination", "")).partition(":")
+    if scheme in ("sqlite", "file") and path and not Path(path).is_absolute():
+        values["coordination"] = f"{scheme}:{folder / path}"
     for name in ("home", "secrets", "store_password_file"):
         if isinstance(found := values.get(name), str) and found:
             values[name] = str(folder / found)
@@ -290,7 +297,7 @@ def find_harmless(*, token: bool = False) -> dict[str, str]:
 
 def _strip(environment: Mapping[str, str], secret: Iterable[str]) -> dict[str, str]:
     """The environment without these settings of our own, and without passwords in addresses of ours."""
-    addresses = {PREFIX + name.upper() for name in ("store", "read_url", "url")}
+    addresses = {PREFIX + name.upper() for name in ("store", "coordination", "read_url", "url")}
     hidden = {PREFIX + name.upper() for name in secret}
     given = {name: value for name, value in environment.items() if name not in hidden}
     return {name: strip_password(value) if name in addresses else value for name, value in given.items()}

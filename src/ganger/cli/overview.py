@@ -12,6 +12,7 @@ _SECTIONS: Final = {
     "See": ("ls", "show", "logs", "result", "wait", "why", "stats", "events"),
     "Change": ("edit", "hold", "kick", "cancel", "kill", "retry", "rm", "queue", "disbatch"),
     "Inside a task": ("progress", "add", "family"),
+    "Agree": ("lock", "leader", "members"),
     "Care": ("doctor", "backup", "restore", "export", "import", "audit", "token", "secret", "completion"),
 }
 _OTHER: Final = "Other"

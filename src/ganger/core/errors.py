@@ -8,9 +8,10 @@ GangerError
 ├── NotFound            TaskNotFound  QueueNotFound  NodeNotFound  BlobMissing
 ├── Conflict            the request is right, the state of things is not
 │   ├── DuplicateKey  WrongStatus  StaleLease  StalePage  TaskHeld  QueueAmbiguous  QueueInUse
-│   └── NodeTaken  NodeGone
+│   ├── NodeTaken  NodeGone
+│   └── StaleVersion  StaleEpoch  LockBusy  LockLost
 ├── TurnedAway          NotAuthenticated  NotAllowed  NotRegistered  TooManyRequests  TooSlow
-├── Damage              BlobCorrupt  AuditBroken  MigrationChanged
+├── Damage              BlobCorrupt  AuditBroken  MigrationChanged  BadDocument
 └── StoreError          the store cannot serve
     ├── StoreFull  StoreBroken  StoreClosed  ForkedHandle
     ├── StoreUnavailable  StoreReplaced
@@ -142,6 +143,22 @@ class NodeGone(Conflict):
     code = "node_gone"
 
 
+class StaleVersion(Conflict):
+    code = "stale_version"
+
+
+class StaleEpoch(Conflict):
+    code = "stale_epoch"
+
+
+class LockBusy(Conflict):
+    code = "lock_busy"
+
+
+class LockLost(Conflict):
+    code = "lock_lost"
+
+
 class TurnedAway(GangerError):
     code = "turned_away"
 
@@ -180,6 +197,10 @@ class AuditBroken(Damage):
 
 class MigrationChanged(Damage):
     code = "migration_changed"
+
+
+class BadDocument(Damage):
+    code = "bad_document"
 
 
 class StoreError(GangerError):

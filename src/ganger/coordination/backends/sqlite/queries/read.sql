@@ -1,0 +1,1 @@
+SELECT term, number, body FROM document WHERE name = ?1

@@ -1,0 +1,1 @@
+UPDATE term SET last = last + 1 RETURNING last
