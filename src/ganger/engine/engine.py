@@ -112,14 +112,6 @@ class Engine:
             self.store, tasks, self.limits, witness=self._witness, under=under, act=act, data=kept, pasts=pasts
         )
 
-    async def submit_each(self, tasks: Sequence[NewTask]) -> list[Submitted | GangerError]:
-        """Store new tasks that know nothing of each other, each by itself; a reply or an error for each.
-
-        One step for all if none is refused. A StoreError is raised: then nothing is known of any of them.
-        Uses: submit, tasks.
-        """
-        return await submit.submit_each(self.store, tasks, self.limits, witness=self._witness)
-
     def post_now(self, tasks: Sequence[NewTask]) -> Callable[[], Submitted] | None:
         """As `submit`, from any thread but the event loop's, which waits; None if that cannot be. Uses: submit.
 

@@ -6,13 +6,12 @@ without making a cycle, so the whole graph is sorted only if some task points fo
 in turn waits for its members.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ganger.core import names
 from ganger.core.audit import Act
-from ganger.core.errors import BadInput, CycleFound, GangerError, StoreError, UnknownGroup, UnknownParent
+from ganger.core.errors import BadInput, CycleFound, GangerError, UnknownGroup, UnknownParent
 from ganger.core.graph import BRANCHES, Edge, Join, On, order
 from ganger.core.ids import QueueId, TaskId
 from ganger.core.lease import Renewal
@@ -56,23 +55,6 @@ async def submit(
     if witness is not None:
         await witness.witnessed(SubmitCommitted(request, reply))
     return reply
-
-
-async def submit_each(
-    store: Store, tasks: Sequence[NewTask], limits: Limits, *, witness: Witness | None = None
-) -> list[Submitted | GangerError]:
-    """Store the tasks in one step; if one of them is refused, each in a step of its own."""
-    try:
-        reply = await submit(store, tasks, limits, witness=witness)
-    except StoreError:
-        raise
-    except GangerError as error:
-        if len(tasks) == 1:
-            return [error]
-        alone = (submit_each(store, [task], limits, witness=witness) for task in tasks)
-        return [one for (one,) in await asyncio.gather(*alone)]
-    existing = set(reply.existing)
-    return [Submitted([number], [0] if index in existing else []) for index, number in enumerate(reply.ids)]
 
 
 def _check_pasts(pasts: Sequence[tuple[int, Past]]) -> None:

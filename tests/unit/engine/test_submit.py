@@ -14,9 +14,7 @@ from ganger.core.errors import (
     DuplicateKey,
     GangerError,
     PayloadTooLarge,
-    QueueNotFound,
     StaleLease,
-    StoreFull,
     UnknownGroup,
     UnknownParent,
 )
@@ -201,56 +199,6 @@ def test_a_submission_under_a_lost_lease_is_refused() -> None:
         await stage.engine.settle([(claimed, Succeed())])
         with pytest.raises(StaleLease):
             await stage.engine.submit([below], under=attempt)
-
-    play(scenario)
-
-
-def test_tasks_that_know_nothing_of_each_other_are_stored_in_one_step() -> None:
-    async def scenario(stage: Stage) -> None:
-        made = await stage.engine.submit_each([stage.task() for _ in range(5)])
-
-        ids = [reply.ids[0] for reply in made if isinstance(reply, Submitted)]
-        assert len(set(ids)) == 5
-        assert stage.store.asked["submit"] == 1
-
-    play(scenario)
-
-
-def test_one_that_is_refused_is_told_alone_and_the_others_are_stored_once() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.submit(stage.task(key="mine"))
-        tried = [stage.task(), stage.task(priority=-1), stage.task(key="mine"), stage.task(queue=QueueId(99))]
-
-        good, number, key, queue = await stage.engine.submit_each(tried)
-
-        assert isinstance(good, Submitted)
-        assert [type(error) for error in (number, key, queue)] == [BadNumber, DuplicateKey, QueueNotFound]
-        (counts,), _ = await stage.engine.counts()
-        assert counts.total == 2
-
-    play(scenario)
-
-
-def test_a_key_that_is_there_gives_its_task_to_that_one_alone() -> None:
-    async def scenario(stage: Stage) -> None:
-        (first,) = await stage.submit(stage.task(key="mine"))
-        keyed = stage.task(key="mine", on_conflict="return")
-
-        made = await stage.engine.submit_each([stage.task(), keyed, stage.task()])
-
-        assert [reply.existing for reply in made if isinstance(reply, Submitted)] == [[], [0], []]
-        assert isinstance(made[1], Submitted)
-        assert made[1].ids == [first]
-
-    play(scenario)
-
-
-def test_a_store_that_fails_says_so_to_all_and_is_not_asked_again() -> None:
-    async def scenario(stage: Stage) -> None:
-        stage.store.faults["submit"] = StoreFull("no room")
-        with pytest.raises(StoreFull):
-            await stage.engine.submit_each([stage.task(), stage.task()])
-        assert stage.store.asked["submit"] == 1
 
     play(scenario)
 

@@ -127,7 +127,6 @@ async def follow(stage: Stage, task: TaskId) -> None:
 Deed = Callable[[Stage, Any], Awaitable[Any]]
 DEEDS: dict[str, tuple[Callable[[Stage], Awaitable[Any]], Deed]] = {
     "Engine.submit": (nothing, lambda s, x: s.engine.submit([s.task()])),
-    "Engine.submit_each": (nothing, lambda s, x: s.engine.submit_each([s.task()])),
     "Engine.post_now": (nothing, post_now),
     "Engine.claim": (two, lambda s, x: s.engine.claim(s.ask())),
     "Engine.wait_claim": (two, lambda s, x: s.engine.wait_claim(s.ask())),
