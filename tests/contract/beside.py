@@ -30,9 +30,10 @@ def tell_story(url: str, story: Story, dialect: str | None = None) -> None:
 
 
 @asynccontextmanager
-async def open_both(url: str, dialect: str | None = None) -> AsyncIterator[tuple[Scene, Any]]:
+async def open_both(url: str, dialect: str | None = None, seed: int = 1) -> AsyncIterator[tuple[Scene, Any]]:
+    """Processes that are to be told apart need seeds of their own."""
     clock = FakeClock()
-    store = await MongoStore.open(url, clock, SeededEntropy(1), timekeeper=HandedTime(clock), dialect=dialect)
+    store = await MongoStore.open(url, clock, SeededEntropy(seed), timekeeper=HandedTime(clock), dialect=dialect)
     client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(url)
     try:
         yield Scene(store, clock), client.get_default_database()

@@ -36,7 +36,14 @@ class Yard:
 
     def start_den(self, node: str) -> subprocess.Popen[bytes]:
         program, *words = self.word_den(node)
-        den = subprocess.Popen([sys.executable, str(HERE / program), *words])
+        return self._start([sys.executable, str(HERE / program), *words])
+
+    def start_perl_den(self, node: str) -> subprocess.Popen[bytes]:
+        """One in the language of the original."""
+        return self._start(["perl", str(HERE / "den.pl"), self.url, node, str(self.log)])
+
+    def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
+        den = subprocess.Popen(words)
         self._dens.append(den)
         return den
 

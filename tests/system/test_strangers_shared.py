@@ -1,6 +1,7 @@
 """Nodes of two makes on one database: Ganger's, and programs written from the text of the Disbatch protocol."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -45,10 +46,28 @@ def test_so_they_do_on_a_replica_set(replicated: Shared) -> None:
     run_side_by_side(replicated)
 
 
-def run_side_by_side(yard: Shared) -> None:
+@pytest.fixture
+def perl() -> None:
+    """The driver of MongoDB for Perl. Without it a test is skipped at home, in so many words, and fails in CI."""
+    found = shutil.which("perl") and not subprocess.run(["perl", "-MMongoDB", "-e", "1"], check=False).returncode
+    if not found:
+        missing = "there is no driver for Perl (Debian: libmongodb-perl)"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(f"NOT TESTED beside Perl: {missing}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + TASKS)
+@pytest.mark.usefixtures("perl")
+def test_so_they_do_beside_a_node_in_perl(yard: Shared) -> None:
+    run_side_by_side(yard, yard.start_perl_den)
+
+
+def run_side_by_side(yard: Shared, start: Callable[[str], object] | None = None) -> None:
     # None of them is done before the others have heard of it.
     yard.command("queue", "demo", 2)
-    yard.start_den("stranger")
+    (start or yard.start_den)("stranger")
     for name in ("ganger-1", "ganger-2"):
         yard.start_node(name, sleep=SLEEP)
     yard.until(lambda: yard.base.nodes.count_documents({}) == 3)
