@@ -16,9 +16,9 @@ How many jobs it has at a time is a limit of the node, which the store keeps; he
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -46,6 +46,7 @@ from ganger.faces.http.request import ClientGone
 from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import judge_unreadable
+from ganger.faces.jobs.endings import race
 from ganger.faces.jobs.enrolling import Entry, find_grant, register_worker
 from ganger.faces.jobs.parting import Here, await_return, give_up, leave
 from ganger.faces.jobs.registry import LOGS
@@ -94,7 +95,10 @@ class LastingSession:
             self._socket.close(wrong.code, wrong.reason)
             return
         works = self._listen(here), self._deliver(here), self._beat(here), self._mind(), self._leave_when_sent_away()
-        error = await _race(*works)
+        error = await race(*works)
+        if self._backend.workers.is_kick(here.node.id, error):
+            error = Violation(frames.NOT_WANTED, KICKED)
+            self._sent_away.set()
         self._backend.workers.dismiss(here.number)
         if isinstance(error, _Silent):
             await give_up(self._backend, here, error.reason)
@@ -385,16 +389,3 @@ def _read_job(text: str, here: Here) -> Lease:
         return second.read_job(text, here.node.id)
     except BadInput as error:
         raise Violation(frames.NOT_WANTED, error.message) from None
-
-
-async def _race(*works: Coroutine[Any, Any, None]) -> BaseException | None:
-    """Do all of it until one has ended, and end the others; the error of the one. All are asked for theirs."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-    errors = {task: None if task.cancelled() else task.exception() for task in tasks}
-    return next((errors[task] for task in done), None)

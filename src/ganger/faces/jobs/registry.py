@@ -161,6 +161,7 @@ class Registry:
         if not found:
             raise NotFound(f"no worker called {name!r:.80} is here; see GET /api/workers", worker=name[:200])
         for worker in found:
+            self._backend.workers.expect_kick(worker.node)
             # In the operator's name, and so that it is given nothing more from here on.
             with suppress(NodeNotFound):
                 await self._engine.nodes.drain(worker.node_name, by=sign(request.grant))

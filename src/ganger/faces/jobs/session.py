@@ -33,12 +33,12 @@ from ganger.faces.http.streams import StreamSocket
 from ganger.faces.jobs.asking import Asking, Word
 from ganger.faces.jobs.backend import JobsBackend
 from ganger.faces.jobs.content import judge_unreadable, pour_payload
-from ganger.faces.jobs.endings import Ending, explain
+from ganger.faces.jobs.endings import SENT_AWAY, Ending, end_all, explain
 from ganger.faces.jobs.enrolling import Admitted, Entry, find_grant, register_worker
 from ganger.faces.jobs.registry import LOGS
 from ganger.faces.jobs.starting import Starting
 from ganger.faces.jobs.storing import Passage
-from ganger.faces.jobs.workers import KICKED, Reins, Seen
+from ganger.faces.jobs.workers import Reins, Seen
 from ganger.wire.jobs import machine, messages
 from ganger.wire.jobs.machine import Connection, Phase, Step
 from ganger.wire.websocket import frames
@@ -78,7 +78,7 @@ class Session:
             self._socket.ear = None
             self._starting.close()
             self._passage.forget()
-            await _end([*tasks, *([] if self._offering is None else [self._offering])])
+            await end_all([*tasks, *([] if self._offering is None else [self._offering])])
         await self._leave(ending)
         self._socket.close(ending.code, ending.reason)
 
@@ -92,6 +92,8 @@ class Session:
             self._finish(self._explain(task.exception()))
 
     def _explain(self, error: BaseException | None) -> Ending:
+        if self._admitted is not None and self._backend.workers.is_kick(self._admitted.node.id, error):
+            return SENT_AWAY
         return explain(error, self._socket.stopping, self._backend.telemetry)
 
     def recall(self, task: TaskId) -> None:
@@ -101,7 +103,7 @@ class Session:
 
     def send_away(self) -> None:
         """An operator does not want this worker; what it had goes to another, and is not blamed."""
-        self._finish(Ending(frames.NOT_WANTED, KICKED, Release()))
+        self._finish(SENT_AWAY)
 
     async def _listen(self) -> None:
         while (opcode := await self._await_message()) is not None:
@@ -392,9 +394,3 @@ class Session:
             self._backend.telemetry.event("worker_not_left", worker=here.identity, error=error.code)
         if job is not None and isinstance(outcome, Crashed):
             self._backend.workers.tally(here.identity, succeeded=False)
-
-
-async def _end(tasks: list["asyncio.Future[None]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from ganger.core.clock import Clock, Wall
+from ganger.core.errors import NodeGone
 from ganger.core.ids import NodeId, TaskId
 from ganger.faces.jobs.conduct import Conduct
 from ganger.runtime.telemetry import SILENT, Telemetry
@@ -99,6 +100,7 @@ class Workers:
         self._numbers = count(1)
         self._here: dict[int, _Present] = {}
         self._by_node: dict[NodeId, int] = {}
+        self._kicked: set[NodeId] = set()
         self._gone: OrderedDict[str, Seen] = OrderedDict()
         self._tallies: OrderedDict[str, Tally] = OrderedDict()
         self.changes = 0
@@ -125,6 +127,7 @@ class Workers:
         if present is None:
             return
         was = present.show()
+        self._kicked.discard(was.node)
         if self._by_node.get(was.node) == number:
             del self._by_node[was.node]
         self._keep(was._replace(state=GONE, last=was.state, left=self._clock.wall(), job=None))
@@ -212,6 +215,14 @@ class Workers:
         """Have whoever works on this give it up; each knows best what it has."""
         for present in list(self._here.values()):
             present.reins.recall(task)
+
+    def expect_kick(self, node: NodeId) -> None:
+        """An operator is about to send the worker away that is this node: whatever ends it meanwhile is that."""
+        self._kicked.add(node)
+
+    def is_kick(self, node: NodeId, error: BaseException | None) -> bool:
+        """Has it met the drain before it was told who wanted that?"""
+        return isinstance(error, NodeGone) and node in self._kicked
 
     def send_away(self, node: NodeId) -> None:
         """Have the worker that is this node leave, if it is here."""
