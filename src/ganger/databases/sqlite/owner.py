@@ -41,9 +41,10 @@ _ENOUGH: Final = 64
 
 
 class Owner:
-    """Serves the file until it has to leave. Lives on one thread."""
+    """Serves the file until it has to leave. Lives on one thread. `leaves`: another may own the file from now on."""
 
     def __init__(self, desk: Desk, seat: Seat, file: OwnedFile, scribe: Scribe, watch: Watch) -> None:
+        self.leaves = False
         self._desk = desk
         self._seat = seat
         self._file = file
@@ -80,8 +81,10 @@ class Owner:
                 self._gather()
                 self._look_around()
                 self._turn()
+            self.leaves = True
             self._leave()
         except Displaced as displaced:
+            self.leaves = True
             self._step_down(displaced)
         finally:
             self._fail_queue()

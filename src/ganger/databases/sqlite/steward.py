@@ -53,7 +53,10 @@ class Steward:
         self._has_entered = False
         self._seat: Seat | None = None
         self._role: Owner | Link | None = None
-        self.owns = False
+
+    @property
+    def owns(self) -> bool:
+        return isinstance(role := self._role, Owner) and not role.leaves
 
     def run(self) -> None:
         """What the thread does."""
@@ -123,7 +126,7 @@ class Steward:
         try:
             owner.serve(self._outstanding.drain(), lambda: self._begin(owner))
         finally:
-            self.owns, self._role, self._seat = False, None, None
+            self._role, self._seat = None, None
 
     def _sit_down(self, seat: Seat) -> Owner:
         desk = self._desk
@@ -164,7 +167,7 @@ class Steward:
             self._role = None
 
     def _begin(self, role: Owner | Link) -> None:
-        self._role, self.owns = role, isinstance(role, Owner)
+        self._role = role
         if not self._has_entered:
             self._has_entered = True
             self._entered(None)
