@@ -149,12 +149,24 @@ async def test_a_body_that_is_asked_for_is_sent_after_the_word_to_go_on(site: Si
 @story
 async def test_a_client_that_would_rather_speak_another_protocol_is_answered_in_this_one(site: Site) -> None:
     more = "connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+    look, add = head(site, "GET", more=more), write(site, more=more)
     raw = await Raw.open(site)
-    for _ in range(2):
-        raw.send(head(site, "GET", more=more) + head(site, "GET"))
-        assert (await raw.next()).startswith(b"HTTP/1.1 200 ")
-        assert (await raw.next()).startswith(b"HTTP/1.1 200 ")
+    for request in (look + head(site, "GET"), add + write(site), write(site) + add):
+        raw.send(request)
+        assert [(await raw.next())[9:10] for _ in range(2)] == [b"2", b"2"]
+    raw.send(add[:-5])
+    await soon(lambda: has_begun(site))
+    raw.send(add[-5:])
+    assert (await raw.next()).startswith(b"HTTP/1.1 201 ")
     await raw.close()
+    assert len(await site.get("/v1/nodes")) == 5
+
+
+@story
+async def test_the_server_is_no_proxy(site: Site) -> None:
+    raw = await Raw.open(site)
+    raw.send(b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere:443\r\n\r\n")
+    assert b" 400 " in (await raw.rest())[:20]
 
 
 @story

@@ -38,6 +38,7 @@ _DROPPED: Final = 64 << 10
 """The body of a refused request is read over if it is not larger; whoever sends more is told to stop."""
 
 _SAID_ONCE: Final = frozenset({b"host", b"authorization", b"x-api-key"})
+_WISHES: Final = frozenset({b"upgrade", b"connection"})
 _LENGTH: Final = b"content-length"
 _REFUSAL: Final = answer_error(TooManyRequests(BEHIND))
 
@@ -69,8 +70,6 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[Request] = deque()
         self._room: asyncio.Future[None] | None = None
         self._full = self._last = self._invites = False
-
-    # -- the connection itself
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -130,8 +129,6 @@ class Connection(asyncio.Protocol):
         else:
             self._deadline.clear()
 
-    # -- what is read
-
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
@@ -181,6 +178,8 @@ class Connection(asyncio.Protocol):
         self._in_head = False
         if not self._full:
             self._deadline.clear()
+        if self._parser.should_upgrade() and not self._wants_socket():
+            return
         request = self._read_head()
         if request.method == WEBSOCKET:
             self._taking = request
@@ -199,11 +198,12 @@ class Connection(asyncio.Protocol):
         request.let_in = sheds is False
         self._begin(request)
 
+    def _wants_socket(self) -> bool:
+        return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in self._headers)
+
     def _read_head(self) -> Request:
         headers = dict(self._headers)
-        method = self._parser.get_method().decode("ascii")
-        if self._parser.should_upgrade() and headers.get(b"upgrade", b"").lower() == b"websocket":
-            method = WEBSOCKET
+        method = WEBSOCKET if self._parser.should_upgrade() else self._parser.get_method().decode("ascii")
         path, query = _split(self._url)
         self._invites = headers.get(b"expect", b"").lower() == b"100-continue"
         version = self._parser.get_http_version()
@@ -226,8 +226,6 @@ class Connection(asyncio.Protocol):
             self._taking.end()
             self._taking = None
 
-    # -- what a request asks for (see Flow)
-
     def pause(self) -> None:
         self._transport.pause_reading()
 
@@ -239,8 +237,6 @@ class Connection(asyncio.Protocol):
         if self._invites:
             self._invites = False
             self._transport.write(CONTINUE)
-
-    # -- what is answered
 
     def _begin(self, request: Request) -> None:
         self._serving = request
@@ -333,14 +329,11 @@ class Connection(asyncio.Protocol):
         self._transport.write(write_reply(reply, close=True))
         self._close()
 
-    # -- websockets
-
     def _switch(self, rest: bytes) -> None:
-        """The client asked for another protocol. What is no websocket goes on as it was."""
+        """The client asked for another protocol, and the parser has read no further than that."""
         request, self._taking = self._taking, None
-        if request is None or request.method != WEBSOCKET:
-            if rest:
-                self.data_received(rest)
+        if request is None:
+            self._read_again(rest)
             return
         if self._serving is not None:
             # The answer before it would stand in the middle of its frames.
@@ -352,6 +345,19 @@ class Connection(asyncio.Protocol):
         self._serving = request
         self._transport.pause_reading()
         self._hub.spawn(self._open_socket(request, rest))
+
+    def _read_again(self, rest: bytes) -> None:
+        """What is no websocket is not spoken here: the request is read as if that had not been wished for."""
+        method = self._parser.get_method()
+        if method == b"CONNECT":
+            self._refuse(400, "bad_input", "this server is no proxy")
+            return
+        first = b"%b %b HTTP/%b\r\n" % (method, self._url, self._parser.get_http_version().encode())
+        kept = [pair for pair in self._headers if pair[0] not in _WISHES]
+        if any(name == b"connection" and b"close" in value.lower() for name, value in self._headers):
+            kept.append((b"connection", b"close"))
+        self._parser = httptools.HttpRequestParser(self)
+        self.data_received(b"".join([first, *(b"%b: %b\r\n" % pair for pair in kept), b"\r\n", rest]))
 
     async def _open_socket(self, request: Request, rest: bytes) -> None:
         answer = await self._door.answer(request)
