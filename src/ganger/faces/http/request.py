@@ -60,7 +60,7 @@ class Request:
     """One request. `values` are the parts of the path that the route leaves open."""
 
     __slots__ = (
-        "_ended", "_flow", "_gone", "_left", "_limits", "_lost", "_news", "_paused", "_pieces", "_size", "_whole",
+        "_ended", "_flow", "_gone", "_limits", "_lost", "_news", "_paused", "_pieces", "_size", "_whole",
         "grant", "head", "headers", "let_in", "method", "query", "values",
     )  # fmt: skip
 
